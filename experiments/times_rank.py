@@ -22,6 +22,7 @@ from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
 EVERY = 5  # steps between looks
+WORDS = 9  # of the command
 
 
 def images():
@@ -41,6 +42,8 @@ def batches(rank, world, count, seed):
 
 
 def main():
+    if len(sys.argv) != WORDS:
+        sys.exit("times_rank.py: experiments/times starts it")
     rank, world, address, backend, via = int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:6]
     bound, seed, steps = float(sys.argv[6]), int(sys.argv[7]), int(sys.argv[8])
     torch.set_num_threads(1)

@@ -52,7 +52,7 @@ class ResultOverflowError(Error, OverflowError):
 
 
 class UnsupportedError(Error):
-    """Of earlier versions; no call has it."""
+    """The package has no such call."""
 
     code = -7
 

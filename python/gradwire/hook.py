@@ -14,6 +14,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from .errors import InvalidError
 from .job import Job
 from .options import CallOptions, Importance, JobOptions, Via
 from .parts import Parts
@@ -44,12 +45,14 @@ class HookState:
         self.left_out = 0  # of these at all ranks: what averages do without
         self.missing = 0  # averages that no rank has
         self._call: CallOptions = {}
-        self._is_bounded = bound > 0 or bound_pull > 0
+        self._is_bounded = bound != 0 or bound_pull != 0
         if self._is_bounded:
             self._call |= {"bound": bound, "bound_pull": bound_pull, "importance": importance}
         self._layers = 0  # buckets of a step, once one has ended
         self._staging = Staging()
         rank = dist.get_rank(group)
+        if rank < 0:
+            raise InvalidError("this rank is not of the group")
         place = [meeting_place() if rank == 0 else ""]
         root = 0 if group is None else dist.get_global_rank(group, 0)
         dist.broadcast_object_list(place, root, group)
@@ -57,6 +60,11 @@ class HookState:
         job: JobOptions = {**options, **ranks, "via": via}  # type: ignore[typeddict-item]
         job = meet(place[0], job)
         self.job = Job(**job)
+        try:  # what is wrong is found at once
+            self.job.allreduce(torch.zeros(1), op="average", **self._call)
+        except BaseException:
+            self.job.close()
+            raise
         tell_where(self.job, job)
         self._finisher = Finisher(self.job)
         atexit.register(self.close)

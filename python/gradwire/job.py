@@ -63,6 +63,7 @@ class Call:
         self, job: Job, name: str, memories: list[Memory], kept: list[Any], parts: Parts | None
     ) -> None:
         self.name = name
+        self.rank = job.rank
         self._job = job
         self._memories = memories
         self._kept = kept

@@ -14,10 +14,13 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
+import math
 import statistics
 import sys
-from collections.abc import Mapping, Sequence
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from .training import Task, curve_of, epochs_to, losing, target_of, train
@@ -33,10 +36,17 @@ def bound_of(epochs: Mapping[float, Sequence[float]]) -> float:
     bound = 0.0
     for rate in sorted(epochs):
         pairs = zip(epochs[rate], epochs[0.0], strict=True)
-        if statistics.median(lossy / whole for lossy, whole in pairs) > SLACK:
+        if statistics.median(_times(*pair) for pair in pairs) > SLACK:
             break
         bound = rate
     return bound
+
+
+def _times(lossy: float, whole: float) -> float:
+    """As many epochs as without loss; a run that does not come to the score is never as fast."""
+    if math.isinf(lossy) or not whole:
+        return math.inf if lossy else 1.0
+    return lossy / whole
 
 
 def _percent(text: str) -> float:
@@ -64,27 +74,40 @@ def _count(text: str) -> int:
 
 def find_task(place: str) -> Task:
     """Of a file or a module, and the name of what is there; ValueError says what is wrong."""
-    module_name, colon, name = place.rpartition(":")
-    if not colon:
+    source, _, name = place.rpartition(":")
+    if not source or not name:
         raise ValueError(f"{place}: expected FILE.py:NAME or MODULE:NAME")
-    if module_name.endswith(".py"):
-        spec = importlib.util.spec_from_file_location(Path(module_name).stem, module_name)
-        if spec is None or spec.loader is None or not Path(module_name).is_file():
-            raise ValueError(f"{module_name}: there is no such file")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module
-        sys.path.insert(0, str(Path(module_name).parent))
-        spec.loader.exec_module(module)
-    else:
-        try:
-            module = importlib.import_module(module_name)
-        except ModuleNotFoundError as error:
-            raise ValueError(f"{module_name}: {error}") from None
-    found: Any = getattr(module, name, None)
-    task = found() if callable(found) and not isinstance(found, Task) else found
+    if source.endswith(".py") and not Path(source).is_file():
+        raise ValueError(f"{source}: there is no such file")
+    found = getattr(_run(source, lambda: _load(source)), name, None)
+    task = _run(place, found) if callable(found) and not isinstance(found, Task) else found
     if not isinstance(task, Task):
         raise ValueError(f"{place}: not a gradwire.training.Task, nor a function that gives one")
     return task
+
+
+def _load(source: str) -> ModuleType:
+    if not source.endswith(".py"):
+        return importlib.import_module(source)
+    spec = importlib.util.spec_from_file_location(Path(source).stem, source)
+    if spec is None or spec.loader is None:
+        raise ImportError("no module")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    sys.path.insert(0, str(Path(source).parent))
+    spec.loader.exec_module(module)
+    return module
+
+
+def _run(name: str, function: Callable[[], Any]) -> Any:
+    """What it gives; ValueError says in a line why it fails, and where."""
+    try:
+        return function()
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        is_ours = last.filename == __file__ or "importlib" in last.filename
+        where = name if is_ours else f"{name}: {last.filename}:{last.lineno}"
+        raise ValueError(f"{where}: {type(error).__name__}: {error}") from error
 
 
 def _arguments() -> argparse.Namespace:
@@ -114,6 +137,9 @@ def main() -> int:
         return 2
     curves = [curve_of(task, args.workers, seed) for seed in range(args.seeds)]
     target, most = target_of(curves), PATIENCE * task.epochs
+    if not target > statistics.median(curve[0][1] for curve in curves):  # or it is no number
+        print(f"gradwire.profile: {args.task}: its score does not rise", file=sys.stderr)
+        return 2
     print(f"{len(task.inputs)} samples, {args.workers} workers, {args.seeds} runs each;", end=" ")
     print(f"the score to reach is {target:.4g}\n\nloss    epochs to it (median, all)", flush=True)
     epochs: dict[float, list[float]] = {}

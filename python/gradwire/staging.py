@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from .errors import InvalidError
+from .errors import ClosedError, InvalidError
 from .works import Outcome
 
 
@@ -33,6 +33,8 @@ class Device:
         self._module = module
         self._out = module.Stream(device)
         self._back = module.Stream(device)
+        # Of CUDA's events, others would be waited for by a core that looks.
+        self._how = {"blocking": True} if device.type == "cuda" else {}
 
     def outcome(self, name: str, tensor: torch.Tensor) -> Outcome:
         return Outcome(name, tensor, [self.device])
@@ -46,14 +48,18 @@ class Device:
         self._out.wait_stream(self._module.current_stream(self.device))
         with self._module.stream(self._out):
             host.copy_(tensor, non_blocking=True)
-            copied = self._out.record_event()
-        return copied.synchronize  # type: ignore[no-any-return]
+        return self._end_of(self._out)
 
     def put(self, host: torch.Tensor, tensor: torch.Tensor) -> None:
         """Copies back, and waits, so that whatever reads the tensor from now on has the result."""
         with self._module.stream(self._back):
             tensor.copy_(host, non_blocking=True)
-        self._back.synchronize()
+        self._end_of(self._back)()
+
+    def _end_of(self, stream: Any) -> Callable[[], None]:
+        """A function that waits for what the stream has been given so far."""
+        event = stream.record_event(self._module.Event(**self._how))
+        return event.synchronize  # type: ignore[no-any-return]
 
 
 # Starts a call with a tensor of the host, whose end is told by the outcome after a last function.
@@ -79,7 +85,7 @@ class Staging:
         if is_on_host(tensor):
             outcome = Outcome(name, tensor)
             if self._devices:
-                self._turns.submit(self._start, lambda: begin(tensor, outcome, finish), outcome)
+                self._submit(lambda: begin(tensor, outcome, finish), outcome)
             else:
                 begin(tensor, outcome, finish)
             return outcome
@@ -100,8 +106,14 @@ class Staging:
             copied()
             begin(host, outcome, put_back)
 
-        self._turns.submit(self._start, start, outcome)
+        self._submit(start, outcome)
         return outcome
+
+    def _submit(self, start: Callable[[], None], outcome: Outcome) -> None:
+        try:
+            self._turns.submit(self._start, start, outcome)
+        except RuntimeError as error:
+            raise ClosedError("the job was closed") from error
 
     def _start(self, start: Callable[[], None], outcome: Outcome) -> None:
         try:

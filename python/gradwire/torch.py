@@ -20,7 +20,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from .errors import InvalidError
+from .errors import InvalidError, UnsupportedError
 from .job import Call, Job
 from .options import JobOptions, Op
 from .works import Finisher, Outcome, Work, agree, deadline_ms, meet, say_once, tell_where
@@ -41,17 +41,15 @@ _TYPES = {
     torch.int64,
     torch.uint8,
 }
-# What goes to Gloo altogether, by the names that versions of PyTorch have for it.
-_DELEGATED = (
-    "all_to_all_single",
-    "allgather_coalesced",
-    "alltoall",
-    "alltoall_base",
-    "gather",
-    "monitored_barrier",
-    "recv_anysource",
-    "scatter",
-)
+# What goes to Gloo altogether, by the names that versions of PyTorch have for it, and Gloo's own.
+_DELEGATED = {
+    "all_to_all_single": "alltoall_base",
+    "allgather_coalesced": "allgather_coalesced",
+    "alltoall": "alltoall",
+    "alltoall_base": "alltoall_base",
+    "gather": "gather",
+    "scatter": "scatter",
+}
 _TAGS_END = 1 << 16  # of PyTorch; the library's have 8 bits more, to tell messages of one tag apart
 _MESSAGES = 1 << 8
 
@@ -307,6 +305,9 @@ class ProcessGroupGradwire(dist.ProcessGroup):
             lambda: _put_back([flat], tensors),
         )
 
+    def recv_anysource(self, tensors: list[torch.Tensor], tag: int = 0) -> Any:
+        raise UnsupportedError(f"rank {self._rank}: recv from anybody: name the source")
+
     def _tag(self, direction: str, other: int, tag: int) -> int:
         if not 0 <= tag < _TAGS_END:
             raise InvalidError(f"rank {self._rank}: tag is {tag}: 0 to {_TAGS_END - 1}")
@@ -323,8 +324,8 @@ def _delegated(name: str) -> Callable[..., Any]:
     return method
 
 
-for _name in _DELEGATED:
-    setattr(ProcessGroupGradwire, _name, _delegated(_name))
+for _name, _own in _DELEGATED.items():
+    setattr(ProcessGroupGradwire, _name, _delegated(_own))
 
 
 def _op_of(opts: Any, tensors: list[torch.Tensor]) -> Op | None:

@@ -12,6 +12,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -27,28 +28,54 @@ _log = logging.getLogger("gradwire")
 _DEADLINE_MAX_MS = 3600 * 1000
 _LOOK_S = 0.005
 _EXIT_S = 5.0
+_FOREVER = timedelta(0)  # as PyTorch says it
+_TELLERS_MAX = 1024
+
+# Threads that complete futures, and so run the functions that wait for these, which may wait for
+# further calls. One more is made only when none is idle.
+_tellers = ThreadPoolExecutor(_TELLERS_MAX, "gradwire")
 
 
 class Outcome:
-    """How a call of PyTorch's ends: a future of its tensors, which may be on some devices."""
+    """How a call of PyTorch's ends, and a future of its tensors, which may be on some devices."""
 
     def __init__(self, name: str, tensors: Any, devices: Sequence[torch.device] = ()) -> None:
+        self.name = name
         self.tensors = tensors
         self.error: BaseException | None = None
         self.is_over = threading.Event()
-        self._ended: torch.futures.Future[None] = torch.futures.Future(devices=list(devices))
-        # A future fails for C++ too when what makes its value raises.
-        self.future: Any = self._ended.then(self._value)
+        self._devices = list(devices)
+        self._turn = threading.Lock()
+        self._ended: torch.futures.Future[None] | None = None
+        self._future: Any = None  # of what came of it; made for who asks
         self.is_profiled = bool(name) and torch.autograd._profiler_enabled()
         if self.is_profiled:
             with record_function(f"gradwire:{name}") as span:
-                self.future = span._call_end_callbacks_on_future(self.future)
+                self._future = span._call_end_callbacks_on_future(self.future)
+
+    @property
+    def future(self) -> Any:
+        with self._turn:
+            if self._future is None:
+                self._ended = torch.futures.Future(devices=self._devices)
+                # A future fails for C++ too when what makes its value raises.
+                self._future = self._ended.then(self._value)
+                if self.is_over.is_set():
+                    self._ended.set_result(None)
+            return self._future
 
     def end(self, error: BaseException | None = None) -> None:
         """Tells everybody."""
-        self.error = error
-        self.is_over.set()
-        self._ended.set_result(None)
+        with self._turn:
+            self.error = error
+            self.is_over.set()
+            ended = self._ended
+        if ended is None:
+            return
+        try:
+            _tellers.submit(ended.set_result, None)
+        except RuntimeError:  # the interpreter ends, and starts no threads
+            ended.set_result(None)
 
     def _value(self, _: Any) -> Any:
         if self.error:
@@ -76,8 +103,11 @@ class Work(_Work):
             error = raised
         self._outcome.end(error)
 
-    def wait(self, timeout: Any = None) -> bool:
-        self._outcome.is_over.wait()
+    def wait(self, timeout: timedelta = _FOREVER) -> bool:
+        patience_s = timeout.total_seconds()
+        if not self._outcome.is_over.wait(patience_s or None):
+            who = f"rank {self.calls[0].rank}: {self._outcome.name}"
+            raise TimedOutError(f"{who}: no end within {patience_s:g} s")
         if self._outcome.error:
             raise self._outcome.error
         if self._outcome.is_profiled:

@@ -125,6 +125,20 @@ static bool take_text(char *to, const char *text)
     return snprintf(to, GW_IO_NAME_MAX, "%s", text ? text : "") < GW_IO_NAME_MAX;
 }
 
+/* A number that is none comes from the program, or from a word of the environment. */
+static int check_spin(uint32_t spin_us, char *error)
+{
+    char value[GW_IO_NAME_MAX];
+    const char *text = variable("GRADWIRE_SPIN");
+    if (spin_us <= SPIN_MAX_US)
+        return GRADWIRE_OK;
+    if (text && (uint32_t)number_of(text) == spin_us)
+        snprintf(value, sizeof(value), "GRADWIRE_SPIN is %s", text);
+    else
+        snprintf(value, sizeof(value), "spin_us is %u", (unsigned)spin_us);
+    return refuse(error, "%s: 0 to 1000000", value);
+}
+
 static int check_numbers(const struct gradwire_options *options, char *error)
 {
     char value[64];
@@ -154,10 +168,7 @@ static int check_numbers(const struct gradwire_options *options, char *error)
     snprintf(value, sizeof(value), "%u", options->deadline_ms);
     if (options->deadline_ms < DEADLINE_MIN_MS || options->deadline_ms > DEADLINE_MAX_MS)
         return refuse(error, "deadline_ms is %s: 100 to 3600000", value);
-    snprintf(value, sizeof(value), "%d", (int)options->spin_us);
-    if (options->spin_us > SPIN_MAX_US)
-        return refuse(error, "spin_us is %s: 0 to 1000000", value);
-    return GRADWIRE_OK;
+    return check_spin(options->spin_us, error);
 }
 
 /* Copies what was given, with defaults for what was left out. */
@@ -212,7 +223,7 @@ static int take_faults(struct gw_io_plan *plan, char *error)
     return code;
 }
 
-/* A number that is none comes from the program, or from a word of the environment. */
+/* Likewise. */
 static int check_via(enum gradwire_via via, char *error)
 {
     char value[GW_IO_NAME_MAX];

@@ -2,11 +2,14 @@
 """Every call of torch.distributed over the backend, against what Gloo makes of the same tensors."""
 
 import unittest
+from datetime import timedelta
 from functools import partial
 
 import torch
 import torch.distributed as dist
 from groups import GroupCase
+
+import gradwire
 
 TYPES = (
     torch.float32, torch.float64, torch.float16, torch.bfloat16,
@@ -85,6 +88,13 @@ def gather(group, given):
     return parts or []
 
 
+def all_to_all(group, given):
+    wide = given.contiguous().view(-1).repeat(dist.get_world_size())
+    every = torch.zeros_like(wide)
+    dist.all_to_all_single(every, wide + dist.get_rank(), group=group)
+    return [every]
+
+
 def objects(group, given):
     names = [None] * dist.get_world_size()
     dist.all_gather_object(names, {"rank": dist.get_rank(), "sum": given.sum().item()}, group)
@@ -106,7 +116,7 @@ def around(group, given):
 
 
 REDUCTIONS = (all_reduce, reduce, coalesced, reduce_scatter, reduce_scatter_single)
-MOVES = (broadcast, all_gather, all_gather_single, gather, objects, around)
+MOVES = (broadcast, all_gather, all_gather_single, gather, all_to_all, objects, around)
 OURS = [broadcast, all_gather, all_gather_single, around]
 OURS += [partial(call, op="SUM") for call in REDUCTIONS]
 
@@ -164,13 +174,35 @@ def others():
     assert work.is_success()
     early = dist.irecv(late := torch.zeros(1), (rank + 1) % world)
     dist.all_reduce(torch.ones(1))  # ends although an older call has not
+    refused(gradwire.TimedOutError, partial(early.wait, timedelta(seconds=0.01)))
     dist.send(torch.ones(1), (rank - 1) % world)
     early.wait()
     assert late.item() == 1
+    refused(gradwire.UnsupportedError, partial(dist.recv, late))
     halves = [dist.new_group(list(range(first, world, 2))) for first in (0, 1)]
     own = torch.full((2,), float(rank))
     dist.all_reduce(own, group=halves[rank % 2])
     return own[0].item()
+
+
+def refused(kind, call):
+    try:
+        call()
+    except kind:
+        return
+    raise AssertionError(f"{call} is not refused")
+
+
+def chained():
+    """Functions that futures are given wait for further calls, as hooks do that compress."""
+
+    def again(future):
+        (tensor,) = future.value()
+        return dist.all_reduce(tensor, async_op=True).get_future().wait()[0]
+
+    ones = torch.ones(3)
+    work = dist.all_reduce(ones, async_op=True)
+    return work.get_future().then(again).then(lambda future: future.value()[0].item()).wait()
 
 
 class CollectivesTest(GroupCase):
@@ -181,6 +213,9 @@ class CollectivesTest(GroupCase):
 
     def test_calls__of_its_own(self):
         self.assertEqual(self.run_ranks(4, others), [2, 4, 2, 4])
+
+    def test_functions__of_futures_may_wait_for_calls(self):
+        self.assertEqual(self.run_ranks(2, chained), [4, 4])
 
 
 if __name__ == "__main__":

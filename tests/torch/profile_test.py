@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -32,6 +33,11 @@ def task():
     inputs = torch.randn(3, 20, generator=drawn)[labels] + torch.randn(400, 20, generator=drawn)
     parts = inputs[:300], labels[:300], inputs[300:], labels[300:]
     return training.Task(network, *parts, batch=4, epochs=3)
+
+
+def undecided():
+    """A task without scores."""
+    return replace(task(), score=lambda *_: float("nan"), epochs=1)
 
 
 class LossTest(unittest.TestCase):
@@ -109,6 +115,16 @@ class LossTest(unittest.TestCase):
         self.assertEqual(profile.bound_of(found), 0.01)
         self.assertEqual(profile.bound_of({0.0: [1.0, 2.0], 0.1: [2.0, 1.0]}), 0)
 
+    def test_bound__is_of_runs_that_come_to_the_score(self):
+        never = float("inf")
+        for whole, lossy, bound in (
+            (never, never, 0),
+            (1.0, never, 0),
+            (0.0, 0.0, 0.1),
+            (0.0, 1.0, 0),
+        ):
+            self.assertEqual(profile.bound_of({0.0: [whole], 0.1: [lossy]}), bound)
+
 
 class CommandTest(unittest.TestCase):
     def run_command(self, *words):
@@ -127,12 +143,25 @@ class CommandTest(unittest.TestCase):
         bound = float(ended.stdout.split("bound:")[1])
         self.assertLess(bound, 0.999)  # nothing is learnt of a thousandth
 
+    def test_task__that_is_none_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            broken = Path(folder) / "broken.py"
+            broken.write_text("count = 0\npart = 1 / count\n")
+            for place, wrong in (
+                ("task", "expected FILE.py:NAME"),
+                (f"{__file__}:", "expected FILE.py:NAME"),
+                ("nomodule:task", "nomodule: ModuleNotFoundError"),
+                (".near:task", ".near: TypeError"),
+                (f"{__file__}:ROOT", "not a gradwire.training.Task"),
+                (f"{__file__}:compared", r"compared\(\) missing 1"),
+                (f"{broken}:task", f"{broken}:2: ZeroDivisionError"),
+            ):
+                self.assertRaisesRegex(ValueError, wrong, profile.find_task, place)
+
     def test_command__names_what_is_wrong(self):
         for words, wrong in (
             (["nowhere.py:task"], "nowhere.py: there is no such file"),
-            (["nomodule:task"], "nomodule"),
-            (["task"], "expected FILE.py:NAME"),
-            ([f"{__file__}:ROOT"], "not a gradwire.training.Task"),
+            ([f"{__file__}:undecided"], "its score does not rise"),
             (["x.py:task", "--rates", "2"], "'2'"),
             (["x.py:task", "--sample", "0"], "--sample"),
             (["x.py:task", "--seeds", "none"], "'none'"),

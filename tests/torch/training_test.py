@@ -110,6 +110,17 @@ def hook(bound, **options):
     return state.fragments, state.left_out, state.missing
 
 
+def hooks_refused(wrongs):
+    """Which of these options are."""
+    refused = []
+    for options in wrongs:
+        try:
+            gradwire.HookState(**options)
+        except gradwire.InvalidError:
+            refused.append(str(options))
+    return refused
+
+
 class Late:
     """Stands in for staging.Device where there is none: its copies end long after they began."""
 
@@ -218,6 +229,12 @@ class TrainingTest(GroupCase):
             self.assertGreater(left_out, 0)
             self.assertLessEqual(left_out, bound * fragments * WORLD)
             self.assertEqual(missing, 0)
+
+    def test_hook__that_is_none_is_refused(self):
+        wrongs = [{"bound": value} for value in (math.nan, -0.1, 0.7)]
+        wrongs.append({"bound": 0.1, "importance": "most"})
+        for said in self.run_ranks(2, partial(hooks_refused, wrongs)):
+            self.assertEqual(said, list(map(str, wrongs)))
 
     def test_device__without_streams_is_refused(self):
         with self.assertRaisesRegex(gradwire.InvalidError, "are on meta"):

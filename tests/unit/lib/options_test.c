@@ -26,6 +26,7 @@ static const char *const variables[] = {
     "GRADWIRE_BIND",
     "GRADWIRE_KEY_FILE",
     "GRADWIRE_VIA",
+    "GRADWIRE_SPIN",
     "GRADWIRE_ANNOUNCE",
     "GRADWIRE_SIGNALS",
     "GRADWIRE_FAULTS",
@@ -386,6 +387,12 @@ static void options_plan__refuses_what_the_environment_got_wrong(void **state)
     set("GRADWIRE_VIA", "teleport");
     struct gradwire_options options = initial();
     assert_refused(&options, GRADWIRE_ERR_INVALID, "GRADWIRE_VIA is teleport");
+    clear(NULL);
+    set("GRADWIRE_SPIN", "round");
+    options = initial();
+    assert_refused(&options, GRADWIRE_ERR_INVALID, "GRADWIRE_SPIN is round: 0 to 1000000");
+    options.spin_us = 1000001;
+    assert_refused(&options, GRADWIRE_ERR_INVALID, "spin_us is 1000001");
     clear(NULL);
     set("RANK", "1");
     set("WORLD_SIZE", "2");
