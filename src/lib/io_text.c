@@ -128,7 +128,9 @@ static int say_silence(const struct line *line, const struct gw_communicator_eve
         return SAY(line, GRADWIRE_ERR_PEER, "the server (%s) is silent",
                    server_name(io, event->server));
     if (event->server < io->server_count)
-        return SAY(line, GRADWIRE_ERR_TIMED_OUT, "no result from the server (%s) for %g s",
+        return SAY(line, GRADWIRE_ERR_TIMED_OUT,
+                   "no result from the server (%s) for %g s; some rank may not have started the "
+                   "call, or have left",
                    server_name(io, event->server), seconds_of(io));
     if (event->about == io->plan.rank)
         return say_given_up(line, GRADWIRE_ERR_TIMED_OUT);
