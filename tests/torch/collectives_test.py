@@ -175,6 +175,7 @@ def others():
     early = dist.irecv(late := torch.zeros(1), (rank + 1) % world)
     dist.all_reduce(torch.ones(1))  # ends although an older call has not
     refused(gradwire.TimedOutError, partial(early.wait, timedelta(seconds=0.01)))
+    dist.barrier()  # nobody sends before
     dist.send(torch.ones(1), (rank - 1) % world)
     early.wait()
     assert late.item() == 1
