@@ -20,6 +20,12 @@ def die(message, status=1):
     sys.exit(status)
 
 
+def failure(done):
+    """Why a command failed that subprocess.run() has run: its last line, or how it ended."""
+    lines = done.stderr.strip().splitlines()
+    return lines[-1] if lines else f"ended with exit status {done.returncode}"
+
+
 def measure(command):
     """Runs a command that prints one JSON object; returns it with what the process used.
 
