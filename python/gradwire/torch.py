@@ -170,6 +170,7 @@ class ProcessGroupGradwire(dist.ProcessGroup):
     @property
     def _gloo(self) -> Any:
         if self._gloo_group is None:
+            self.barrier().wait()  # names who is lost, which the store does not
             store = dist.PrefixStore("gloo", self._store)
             self._gloo_group = dist.ProcessGroupGloo(store, self._rank, self._size, self._timeout)
         return self._gloo_group
@@ -329,8 +330,8 @@ for _name, _own in _DELEGATED.items():
 
 
 def _op_of(opts: Any, tensors: list[torch.Tensor]) -> Op | None:
-    """What the library calls the operation; None: it has none such, or not for such elements."""
-    if any(tensor.dtype not in _TYPES for tensor in tensors):
+    """What the library calls the operation; None: it has none such, or not for such tensors."""
+    if any(tensor.dtype not in _TYPES or tensor.layout != torch.strided for tensor in tensors):
         return None
     wanted = dist.ReduceOp.SUM if opts is None else opts.reduceOp
     return next((name for name, op in _OPS.items() if wanted == op), None)

@@ -4,7 +4,6 @@ place where the ranks of a group meet."""
 from __future__ import annotations
 
 import atexit
-import functools
 import logging
 import os
 import socket
@@ -29,7 +28,9 @@ _DEADLINE_MAX_MS = 3600 * 1000
 _LOOK_S = 0.005
 _EXIT_S = 5.0
 _FOREVER = timedelta(0)  # as PyTorch says it
+_NO_WORD = "-"
 _TELLERS_MAX = 1024
+_said: set[str] = set()
 
 # Threads that complete futures, and so run the functions that wait for these, which may wait for
 # further calls. One more is made only when none is idle.
@@ -213,39 +214,53 @@ def meeting_place() -> str:
 def agree(store: Any, rank: int, world: int, timeout: timedelta) -> str:
     """The place of a new job, which all ranks have, in a store that may still hold an older one's.
 
-    Each rank asks with a word of its own; rank 0 says the place together with the words that it has
-    heard, until every rank has answered with the job's name. Raises TimedOutError.
+    Each rank asks with a word of its own. Rank 0 says the words that it has heard, with the place
+    once there are all, or else with who is missing, until every rank has answered with the job's
+    name. Raises TimedOutError.
     """
     own = uuid.uuid4().hex
     place = meeting_place() if rank == 0 else ""
     job, before, missing = place.split(" ")[0], "", "rank 0"
     end = time.monotonic() + timeout.total_seconds()
     if rank:
-        store.set(f"gradwire/{rank}", own)
+        _say(store, f"gradwire/{rank}", own)
     while time.monotonic() < end:
         if rank:
-            said = _get(store, "gradwire", rank, "rank 0").split()
-            if own in said[2:]:
-                store.set(f"gradwire/{rank}", said[0])
+            said = _heard(store, rank, "gradwire").split()
+            if own in said[2:] and said[0] != _NO_WORD:
+                _say(store, f"gradwire/{rank}", said[0])
                 return " ".join(said[:2])
+            missing = _ranks(said[1]) if own in said[2:] else "rank 0"
         else:
-            words = [_get(store, f"gradwire/{i}", 0, f"rank {i}") for i in range(1, world)]
-            late = [i for i, word in enumerate(words, 1) if word != job]
-            missing = f"ranks {late}"
+            words = [_heard(store, 0, f"gradwire/{i}") or _NO_WORD for i in range(1, world)]
+            late = [str(i) for i, word in enumerate(words, 1) if word != job]
             if not late:
                 return place
-            if (say := " ".join([place, *words])) != before:
-                store.set("gradwire", before := say)
+            silent = ",".join(str(i) for i, word in enumerate(words, 1) if word == _NO_WORD)
+            missing = _ranks(silent or ",".join(late))
+            say = " ".join([f"{_NO_WORD} {silent}" if silent else place, *words])
+            if say != before:
+                _say(store, "gradwire", before := say)
         time.sleep(_LOOK_S)
     raise TimedOutError(f"rank {rank}: no word of {missing}")
 
 
-def _get(store: Any, key: str, rank: int, whose: str) -> str:
-    """What is there, or will be within the time that the store waits."""
+def _ranks(numbers: str) -> str:
+    return f"rank{'s' * (',' in numbers)} {numbers.replace(',', ', ')}"
+
+
+def _say(store: Any, key: str, text: str) -> None:
+    store.set(key, text)
+    store.add(f"{key}/said", 1)
+
+
+def _heard(store: Any, rank: int, key: str) -> str:
+    """What has been said, or nothing. It never waits in the store, which serves one thread of this
+    process at a time: another may have to say there what others wait for."""
     try:
-        return str(store.get(key).decode())
+        return str(store.get(key).decode()) if store.add(f"{key}/said", 0) else ""
     except RuntimeError as error:
-        raise TimedOutError(f"rank {rank}: no word of {whose}") from error
+        raise TimedOutError(f"rank {rank}: no word of the store where ranks meet") from error
 
 
 def meet(place: str, options: JobOptions) -> JobOptions:
@@ -257,23 +272,25 @@ def meet(place: str, options: JobOptions) -> JobOptions:
     return options
 
 
-@functools.cache
-def say_once(text: str) -> None:
-    """A line that a user should see, but not twice."""
-    _log.warning(text)
+def say_once(what: str, line: str = "") -> None:
+    """A line that a user should see, but not twice: `what` it says, or this one, which says it."""
+    if what not in _said:
+        _said.add(what)
+        _log.warning(line or what)
 
 
 def tell_where(job: Job, options: JobOptions) -> None:
-    """Says once, by one rank, what was chosen."""
+    """Says by one rank what was chosen; not again where only rank 0's port is another."""
 
     def chosen(name: Literal["server", "switch", "via"], otherwise: str) -> str:
         return options.get(name) or os.environ.get(f"GRADWIRE_{name.upper()}") or otherwise
 
-    server = chosen("server", f"in rank 0, at {options.get('join')}")
-    switch = chosen("switch", "the server's own")
     if job.rank == 0:
+        own = f"in rank 0, at {options.get('join')}"
+        server, switch = chosen("server", own), chosen("switch", "the server's own")
         way = chosen("via", "ina")
-        say_once(f"{job.world} ranks; server: {server}; switch: {switch}; sums via {way}")
+        line = f"{job.world} ranks; server: {server}; switch: {switch}; sums via {way}"
+        say_once(line.replace(own, ""), line)
 
 
 def deadline_ms(timeout: timedelta) -> int:

@@ -180,6 +180,9 @@ def others():
     early.wait()
     assert late.item() == 1
     refused(gradwire.UnsupportedError, partial(dist.recv, late))
+    sparse = torch.eye(2).to_sparse()
+    dist.all_reduce(sparse)
+    assert torch.equal(sparse.to_dense(), torch.eye(2) * world)
     halves = [dist.new_group(list(range(first, world, 2))) for first in (0, 1)]
     own = torch.full((2,), float(rank))
     dist.all_reduce(own, group=halves[rank % 2])

@@ -15,7 +15,7 @@ from unittest import mock
 
 import torch
 import torch.distributed as dist
-from groups import WAIT_S, GroupCase
+from groups import WAIT_S, GroupCase, free_port
 from torch import nn
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
@@ -167,6 +167,16 @@ def dies():
         os._exit(0 if isinstance(error, gradwire.PeerError) and "rank 1" in str(error) else 2)
 
 
+def dies_before_what_goes_to_gloo():
+    dist.barrier()
+    if dist.get_rank() == 1:
+        os._exit(1)
+    try:
+        dist.all_reduce(torch.ones(3, dtype=torch.int8))
+    except gradwire.PeerError as error:
+        os._exit(0 if "rank 1" in str(error) else 2)
+
+
 def dies_while_training(has_hook=False):
     model = DistributedDataParallel(network())
     if has_hook:
@@ -180,26 +190,50 @@ def dies_while_training(has_hook=False):
         os._exit(0 if "rank 1" in str(error) else 2)
 
 
+def say(store, key, text):
+    """As ranks do."""
+    store.set(key, text)
+    store.add(f"{key}/said", 1)
+
+
 class MeetingTest(unittest.TestCase):
     def test_ranks__do_not_meet_where_they_met_before(self):
         """A store outlives the ranks that torchrun starts again."""
         store = dist.HashStore()
-        store.set("gradwire", "old 127.0.0.1:1 word another")
-        store.set("gradwire/1", "old")
+        say(store, "gradwire", "old 127.0.0.1:1 word another")
+        say(store, "gradwire/1", "old")
         patience = datetime.timedelta(seconds=WAIT_S)
         with ThreadPoolExecutor() as pool:
             said = list(pool.map(lambda rank: agree(store, rank, 3, patience), range(3)))
         self.assertNotIn("old", said[0])
         self.assertEqual(said, [said[0]] * 3)
 
+    def test_ranks__meet_in_two_groups_at_a_time(self):
+        """Each begins with another, in one store, which serves one of its threads at a time."""
+        port, patience = free_port(), datetime.timedelta(seconds=WAIT_S)
+
+        def both(rank):
+            store = dist.TCPStore("127.0.0.1", port, 2, rank == 0, patience, False)
+            with ThreadPoolExecutor() as pool:
+                ends = {}
+                for name in "ab" if rank else "ba":
+                    group = dist.PrefixStore(name, store)
+                    ends[name] = pool.submit(agree, group, rank, 2, patience)
+                    time.sleep(0.05)
+                return ends["a"].result(), ends["b"].result()
+
+        with ThreadPoolExecutor() as pool:
+            one, other = pool.map(both, range(2))
+        self.assertEqual(one, other)
+
     def test_ranks__that_do_not_come_are_named(self):
         store, patience = dist.HashStore(), datetime.timedelta(seconds=0.2)
-        store.set_timeout(patience)
-        store.set("gradwire/1", "old")
-        with self.assertRaisesRegex(gradwire.TimedOutError, "no word of rank 2"):
-            agree(store, 0, 3, patience)
-        store.set("gradwire/2", "old")
-        with self.assertRaisesRegex(gradwire.TimedOutError, r"no word of ranks \[1, 2\]"):
+        with ThreadPoolExecutor() as pool:
+            for end in [pool.submit(agree, store, rank, 3, patience) for rank in (0, 1)]:
+                with self.assertRaisesRegex(gradwire.TimedOutError, "no word of rank 2"):
+                    end.result()
+        say(store, "gradwire/2", "old")
+        with self.assertRaisesRegex(gradwire.TimedOutError, "no word of ranks 1, 2"):
             agree(store, 0, 3, patience)
 
     def test_address__that_is_not_ours_is_named(self):
@@ -242,7 +276,8 @@ class TrainingTest(GroupCase):
 
     def test_dead_rank__is_named(self):
         with_hook = partial(dies_while_training, True)
-        for body in (dies, dies_while_training, with_hook, partial(on_device, with_hook)):
+        bodies = [dies, dies_before_what_goes_to_gloo, dies_while_training]
+        for body in (*bodies, with_hook, partial(on_device, with_hook)):
             with self.subTest(body):
                 ranks, _ = self.start(WORLD, body)
                 for process in ranks:
