@@ -55,6 +55,14 @@ void gw_result_log_keep(struct gw_result_log *log, struct gw_pkt *pkt)
     pkt->buf = GW_BUF_NONE;
 }
 
+void gw_result_log_drop(struct gw_result_log *log, uint32_t seq)
+{
+    if (log->count == 0 || entry_of(log, seq)->seq != seq)
+        return;
+    forget(log, entry_of(log, seq));
+    *entry_of(log, seq) = (struct gw_kept_result){.buf = GW_BUF_NONE};
+}
+
 bool gw_result_log_take(struct gw_result_log *log, uint32_t seq, struct gw_pkt *pkt)
 {
     if (log->count == 0 || !entry_of(log, seq)->is_there || entry_of(log, seq)->seq != seq)

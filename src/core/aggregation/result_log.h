@@ -45,6 +45,9 @@ void gw_result_log_init(struct gw_result_log *log, void *memory, uint32_t count,
 /* Keeps the result that a parameter packet carries, and takes its buffer. */
 void gw_result_log_keep(struct gw_result_log *log, struct gw_pkt *pkt);
 
+/* Forgets the result of fragment `seq`: all workers have it. */
+void gw_result_log_drop(struct gw_result_log *log, uint32_t seq);
+
 /* Takes the early result of fragment `seq` out of the log and into `pkt`; false: there is none. */
 bool gw_result_log_take(struct gw_result_log *log, uint32_t seq, struct gw_pkt *pkt);
 

@@ -59,6 +59,17 @@ static void advance(struct gw_server *server)
         fragment = gw_server_fragment(server, ++server->expected);
 }
 
+/*
+ * What is more than a window behind a fragment to which all have contributed is what all have: its
+ * buffer is for the next packet, while it is in the caches.
+ */
+static void forget_behind(struct gw_server *server, uint32_t seq)
+{
+    struct gw_fragment *fragment = gw_server_fragment(server, seq - server->positions - 1);
+    if (fragment->state == GW_FRAGMENT_DONE && fragment->seq == seq - server->positions - 1)
+        fragment_forget(server, fragment);
+}
+
 /* Decides what the result says of the exponent one window later. */
 static void agree(struct gw_server *server, struct gw_fragment *fragment, bool overflowed)
 {
@@ -96,6 +107,8 @@ void gw_server_finish(struct gw_server *server, struct gw_fragment *fragment, ui
     }
     gw_server_order_all(server, fragment->seq, 0);
     advance(server);
+    if (fragment->lacks == 0)
+        forget_behind(server, fragment->seq);
     if (frees_row)
         gw_server_raw_invite(server);
 }

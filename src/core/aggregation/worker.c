@@ -108,6 +108,9 @@ static void take_result(struct gw_worker *worker, struct gw_row_tensor *work, st
         has_lost(worker);
     gw_agg_congestion_update(&worker->cc, &worker->out);
     gw_result_log_keep(&worker->log, pkt);
+    /* Who has sent a fragment has all that is a window behind it. */
+    if (gw_agg_result_lacks(pkt->agg.bitmap) == 0)
+        gw_result_log_drop(&worker->log, pkt->seq - worker->out.cfg.max - 1);
 }
 
 /* A result of what this worker has not sent: it waits for its turn, and then is not sent. */
@@ -120,13 +123,15 @@ static void take_early(struct gw_worker *worker, struct gw_pkt *pkt)
     worker->stats.early++;
     if (pkt->q.ecn == GW_ECN_CE)
         gw_agg_window_notice(&worker->cc.window);
+    if (gw_seq_before(worker->early_end, pkt->seq + 1))
+        worker->early_end = pkt->seq + 1;
     gw_result_log_keep(&worker->log, pkt);
 }
 
 void gw_worker_skip(struct gw_worker *worker, gw_time now)
 {
     struct gw_pkt pkt;
-    if (!worker->cfg.takes_bounds)
+    if (!gw_seq_before(worker->out.next, worker->early_end))
         return;
     while (!worker->is_paused && gw_worker_has_next(worker) &&
            gw_result_log_take(&worker->log, worker->out.next, &pkt)) {
@@ -440,6 +445,7 @@ void gw_worker_place(struct gw_worker *worker, const struct gw_worker_place *pla
     worker->is_out = worker->is_paused = false;
     reset(worker);
     gw_result_log_drop_early(&worker->log, worker->out.next);
+    worker->early_end = worker->out.next;
     gw_outstanding_start_over(&worker->out); /* what was sent to the last epoch is lost */
     gw_agg_congestion_update(&worker->cc, &worker->out);
     gw_outstanding_wait(&worker->out, now);

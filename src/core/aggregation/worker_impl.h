@@ -26,9 +26,10 @@ struct gw_worker {
     struct gw_agg_congestion cc;
     struct gw_worker_values values;
     struct gw_result_log log;
-    bool is_paused;    /* between two epochs */
-    bool is_out;       /* failed: an epoch must begin before the next call */
-    gw_time result_at; /* last result, or start of work */
+    uint32_t early_end; /* no result behind it has come early */
+    bool is_paused;     /* between two epochs */
+    bool is_out;        /* failed: an epoch must begin before the next call */
+    gw_time result_at;  /* last result, or start of work */
     struct gw_worker_stats stats;
 };
 

@@ -242,6 +242,25 @@ static void server__a_slots_next_fragment_begins_anew(void **state)
     bench_close(&b);
 }
 
+/* What is more than a window behind a sum of all is what all have: nobody can lack it. */
+static void server__keeps_no_more_than_can_be_lacking(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open(&b, 2);
+    for (uint32_t i = 0; i <= POSITIONS + 1; i++) {
+        for (uint32_t rank = 0; rank < WORLD; rank++)
+            send(&b, rank, first_seq + i, i, 0);
+        expect_result(&b, first_seq + i, 10, 0, WORLD * i);
+    }
+    send(&b, 1, first_seq, 0, GW_AGG_RESEND);
+    expect_silence(&b);
+    assert_int_equal(gw_server_stats(b.server)->stale, 1);
+    send(&b, 1, first_seq + 1, 1, GW_AGG_RESEND);
+    expect_result(&b, first_seq + 1, 11, GW_AGG_UNICAST, WORLD);
+    bench_close(&b);
+}
+
 static void server__a_collision_moves_the_position(void **state)
 {
     (void)state;
@@ -542,6 +561,7 @@ int main(void)
         cmocka_unit_test(server__without_a_tree_sends_to_each),
         cmocka_unit_test(server__returns_congestion_marks),
         cmocka_unit_test(server__a_slots_next_fragment_begins_anew),
+        cmocka_unit_test(server__keeps_no_more_than_can_be_lacking),
         cmocka_unit_test(server__a_collision_moves_the_position),
         cmocka_unit_test(server__asks_for_what_a_collision_left_behind),
         cmocka_unit_test(server__asks_for_no_more_than_it_lacks),

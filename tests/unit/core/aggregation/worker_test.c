@@ -315,6 +315,34 @@ static void worker__a_request_confirms_no_result_that_is_owed(void **state)
     bench_close(&b);
 }
 
+/* To a server that has restarted goes what somebody may lack: a window, not all that there was. */
+static void worker__keeps_no_more_than_can_be_lacking(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt last, *pkt;
+    struct gw_worker_cfg cfg = worker_cfg(0);
+    cfg.keeps_results = true;
+    bench_open_with(&b, 2 * WINDOW, &cfg);
+    for (uint32_t i = 0; i < 2 * WINDOW - 1; i++) {
+        drain(&b, &last, 0);
+        result(&b, i, 0);
+    }
+    drain(&b, &last, 0);
+    const struct gw_worker_place place = {
+        .epoch = EPOCH, .bitmap = 2, .above = {3, 1}, .first_seq = first_seq};
+    gw_worker_place(b.worker, &place, 0);
+    for (uint32_t i = 0; i <= WINDOW; i++) {
+        assert_int_equal(gw_node_output(b.node, 0, &pkt, 1, 0) & ~GW_OUTPUT_MORE, 1);
+        assert_int_equal(pkt->seq, first_seq + 2 * WINDOW - 2 - WINDOW + i);
+        assert_true(pkt->agg_flags & GW_AGG_FINAL);
+        gw_pkt_release(&b.pool, pkt);
+    }
+    assert_int_equal(drain(&b, &last, 0), 1);
+    assert_false(last.agg_flags & GW_AGG_FINAL);
+    bench_close(&b);
+}
+
 /* The server asks for what a collision left behind: that is no loss, and the window stays. */
 static void worker__what_collided_is_sent_again_by_those_who_are_asked(void **state)
 {
@@ -647,6 +675,7 @@ int main(void)
         cmocka_unit_test(worker__silence_sends_the_expected_one_again),
         cmocka_unit_test(worker__a_request_is_met_raw),
         cmocka_unit_test(worker__a_request_confirms_no_result_that_is_owed),
+        cmocka_unit_test(worker__keeps_no_more_than_can_be_lacking),
         cmocka_unit_test(worker__what_collided_is_sent_again_by_those_who_are_asked),
         cmocka_unit_test(worker__a_resend_is_lost_when_later_ones_overtake_it),
         cmocka_unit_test(worker__a_mark_on_the_way_down_goes_up_with_the_next_gradient),
