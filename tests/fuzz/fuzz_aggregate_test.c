@@ -274,7 +274,7 @@ static void pass_time(struct fuzz *f)
     else
         f->now += (gw_time)step * step * GW_US;
     gw_node_expire(f->node, f->now);
-    gw_aggregate_sweep(f->aggregate, 1, f->now);
+    gw_aggregate_sweep(f->aggregate, f->now);
     deadline = gw_node_deadline(f->node);
     GW_ASSERT(deadline == GW_TIME_NEVER || gw_time_before(f->now, deadline));
 }

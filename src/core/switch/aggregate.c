@@ -47,7 +47,6 @@ struct gw_aggregate {
     struct gw_aggregate_job *last_job; /* that was looked up, so that a train costs one look */
     uint32_t member_count;
     uint32_t taken;
-    uint32_t sweep_at;
     struct gw_aggregate_stats stats;
 };
 
@@ -208,10 +207,13 @@ static bool aggregator_matches(const struct aggregator *aggregator, const struct
            aggregator->values == pkt->agg.values;
 }
 
-static bool is_leaked(const struct gw_aggregate *aggregate, const struct aggregator *aggregator,
-                      gw_time now)
+/* Frees it if nobody has come for it for long. */
+static void free_leaked(struct gw_aggregate *aggregate, struct aggregator *aggregator, gw_time now)
 {
-    return aggregator->state != AGGREGATOR_FREE && now - aggregator->touched > aggregate->cfg.leak;
+    if (aggregator->state == AGGREGATOR_FREE || now - aggregator->touched <= aggregate->cfg.leak)
+        return;
+    aggregate->stats.leaked++;
+    aggregator_free(aggregate, aggregator);
 }
 
 /* What a sum keeps of a contribution's flags. */
@@ -381,12 +383,24 @@ static bool is_from_below(const struct gw_aggregate_job *job, const struct gw_pk
     return bits && !(bits & ~positions_of(job)) && (is_single || pkt->agg_flags & GW_AGG_RESEND);
 }
 
-/* The last contribution came: it leaves with the sum. */
-static void complete(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job,
+static struct aggregator *aggregator_of(const struct gw_aggregate *aggregate,
+                                        const struct gw_pkt *pkt)
+{
+    return &aggregate->aggregators[pkt->index % aggregate->cfg.aggregators];
+}
+
+void gw_aggregate_fetch(const struct gw_aggregate *aggregate, const struct gw_pkt *pkt)
+{
+    __builtin_prefetch(aggregator_of(aggregate, pkt), 1);
+}
+
+/* The last contribution came: it leaves with the sum, so this is true. */
+static bool complete(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job,
                      const struct aggregator *aggregator, struct gw_pkt *pkt)
 {
     aggregate->stats.completed++;
     aggregator_export(aggregate, job, aggregator, pkt);
+    return true;
 }
 
 bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, gw_time now)
@@ -401,8 +415,7 @@ bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, g
         return true;
     }
     aggregate->stats.gradients++;
-    struct aggregator *aggregator =
-        &aggregate->aggregators[pkt->index % aggregate->cfg.aggregators];
+    struct aggregator *aggregator = aggregator_of(aggregate, pkt);
     if (!is_from_below(job, pkt)) {
         aggregate->stats.misplaced++;
         return true;
@@ -415,10 +428,8 @@ bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, g
     bool is_match = aggregator_matches(aggregator, pkt);
     if (aggregator->state == AGGREGATOR_FREE || (!is_match && yields(aggregate, aggregator, job))) {
         aggregator_take(aggregate, aggregator, job, pkt, now);
-        if (is_complete(job, aggregator)) {
-            complete(aggregate, job, aggregator, pkt);
-            return true;
-        }
+        if (is_complete(job, aggregator))
+            return complete(aggregate, job, aggregator, pkt);
     } else if (!is_match) {
         aggregate->stats.collisions++;
         pkt->agg_flags |= GW_AGG_COLLISION | GW_AGG_RESEND;
@@ -431,8 +442,7 @@ bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, g
         pkt->agg_flags |= GW_AGG_RESEND;
         return true;
     } else if (is_complete(job, aggregator)) {
-        complete(aggregate, job, aggregator, pkt);
-        return true;
+        return complete(aggregate, job, aggregator, pkt);
     } else {
         aggregate->stats.held++;
     }
@@ -444,14 +454,12 @@ void gw_aggregate_parameter(struct gw_aggregate *aggregate, const struct gw_pkt 
 {
     if (pkt->agg_flags & GW_AGG_REQUEST)
         return; /* not the end of the fragment */
-    struct aggregator *aggregator =
-        &aggregate->aggregators[pkt->index % aggregate->cfg.aggregators];
+    struct aggregator *aggregator = aggregator_of(aggregate, pkt);
     if (aggregator_holds(aggregator, pkt)) {
         aggregate->stats.freed++;
         aggregator_free(aggregate, aggregator);
-    } else if (is_leaked(aggregate, aggregator, now)) {
-        aggregate->stats.leaked++;
-        aggregator_free(aggregate, aggregator);
+    } else {
+        free_leaked(aggregate, aggregator, now);
     }
 }
 
@@ -460,20 +468,12 @@ const struct gw_aggregate_cfg *gw_aggregate_cfg(const struct gw_aggregate *aggre
     return &aggregate->cfg;
 }
 
-void gw_aggregate_sweep(struct gw_aggregate *aggregate, uint32_t count, gw_time now)
+void gw_aggregate_sweep(struct gw_aggregate *aggregate, gw_time now)
 {
     if (aggregate->cfg.reclaim == GW_AGG_RECLAIM_RESULTS)
         return;
-    if (count > aggregate->cfg.aggregators)
-        count = aggregate->cfg.aggregators;
-    for (uint32_t i = 0; i < count && aggregate->taken; i++) {
-        struct aggregator *aggregator = &aggregate->aggregators[aggregate->sweep_at];
-        aggregate->sweep_at = (aggregate->sweep_at + 1) % aggregate->cfg.aggregators;
-        if (is_leaked(aggregate, aggregator, now)) {
-            aggregate->stats.leaked++;
-            aggregator_free(aggregate, aggregator);
-        }
-    }
+    for (uint32_t i = 0; i < aggregate->cfg.aggregators && aggregate->taken; i++)
+        free_leaked(aggregate, &aggregate->aggregators[i], now);
 }
 
 void gw_aggregate_fini(struct gw_aggregate *aggregate)

@@ -111,6 +111,10 @@ void gw_aggregate_remove(struct gw_aggregate *aggregate, uint32_t job);
 /* The job, or NULL. */
 const struct gw_aggregate_job *gw_aggregate_job(struct gw_aggregate *aggregate, uint32_t job);
 
+/* Fetches what gw_aggregate_gradient() will look at first, for a packet of which only that is
+ * known. */
+void gw_aggregate_fetch(const struct gw_aggregate *aggregate, const struct gw_pkt *pkt);
+
 /*
  * Handles a gradient packet. True: forward it (it may carry a sum now); false: it was consumed.
  */
@@ -133,9 +137,8 @@ void gw_aggregate_fini(struct gw_aggregate *aggregate);
 /* What it was made with. */
 const struct gw_aggregate_cfg *gw_aggregate_cfg(const struct gw_aggregate *aggregate);
 
-/* Reclaims leaked aggregators among the next `count`, round robin, each at most once; none when
- * only results do that. */
-void gw_aggregate_sweep(struct gw_aggregate *aggregate, uint32_t count, gw_time now);
+/* Reclaims leaked aggregators; none when only results do that. */
+void gw_aggregate_sweep(struct gw_aggregate *aggregate, gw_time now);
 
 /* Aggregators taken now. */
 uint32_t gw_aggregate_taken(const struct gw_aggregate *aggregate);

@@ -207,6 +207,16 @@ static bool is_at_home(const struct gw_switch *sw, const struct gw_pkt *pkt, uin
     return !sw->links[in].is_edge || gw_switch_aggregate_is_own(&sw->aggregate, pkt);
 }
 
+enum {
+    FETCH_AHEAD = 4, /* packets of a train: the sums of those between take longer than memory */
+};
+
+static inline void fetch(const struct gw_switch *sw, const struct gw_pkt *pkt)
+{
+    if (pkt->q.kind == GW_PKT_GRAD && sw->aggregate.aggregators)
+        gw_aggregate_fetch(sw->aggregate.aggregators, pkt);
+}
+
 static void switch_input(struct gw_node *node, uint16_t in, struct gw_pkt **pkts, uint32_t count,
                          gw_time now)
 {
@@ -214,6 +224,8 @@ static void switch_input(struct gw_node *node, uint16_t in, struct gw_pkt **pkts
     for (uint32_t i = 0; i < count; i++) {
         struct gw_pkt *pkt = pkts[i];
         struct gw_switch_hop hop = {.in = in};
+        if (count - i > FETCH_AHEAD)
+            fetch(sw, pkts[i + FETCH_AHEAD]);
         enum gw_switch_traffic traffic = gw_switch_classify(&sw->classify, pkt);
         if (traffic == GW_TRAFFIC_PAUSE) {
             gw_switch_queue_obey(&sw->queue, in, pkt->pause, now);

@@ -77,6 +77,6 @@ uint32_t gw_switch_aggregate_workers(const struct gw_switch_aggregate *stage,
 
 void gw_switch_aggregate_sweep(struct gw_switch_aggregate *stage, gw_time now)
 {
-    gw_aggregate_sweep(stage->aggregators, GW_AGGREGATORS_MAX, now);
+    gw_aggregate_sweep(stage->aggregators, now);
     arm_sweep(stage, now);
 }

@@ -376,10 +376,9 @@ static void leak__a_result_or_the_sweep_reclaims(void **state)
     result(&s, SEQ + 1, 0, LEAK + 1);
     assert_int_equal(gw_aggregate_taken(s.aggregate), 0);
     assert_false(feed(&s, gradient(&s, 1, 1)));
-    gw_aggregate_sweep(s.aggregate, INDEX, LEAK + 1); /* does not come that far */
-    gw_aggregate_sweep(s.aggregate, UINT32_MAX, LEAK);
+    gw_aggregate_sweep(s.aggregate, LEAK);
     assert_int_equal(gw_aggregate_taken(s.aggregate), 1);
-    gw_aggregate_sweep(s.aggregate, UINT32_MAX, LEAK + 1);
+    gw_aggregate_sweep(s.aggregate, LEAK + 1);
     assert_int_equal(gw_aggregate_taken(s.aggregate), 0);
     assert_int_equal(gw_aggregate_stats(s.aggregate)->leaked, 2);
     stage_close(&s);
@@ -576,7 +575,7 @@ static void leak__results_alone_reclaim_if_they_are_to(void **state)
     struct stage s;
     stage_open_with(&s, 0, 3, GW_AGG_RECLAIM_RESULTS);
     assert_false(feed(&s, gradient(&s, 1, 1)));
-    gw_aggregate_sweep(s.aggregate, AGGREGATORS, 10 * LEAK);
+    gw_aggregate_sweep(s.aggregate, 10 * LEAK);
     assert_int_equal(gw_aggregate_taken(s.aggregate), 1);
     /* The same numbers in another life of the job find it taken, not theirs. */
     gw_aggregate_remove(s.aggregate, JOB);
