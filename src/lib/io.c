@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +13,10 @@
 #include "base/align.h"
 #include "base/error.h"
 #include "net/clock.h"
+#include "net/yield.h"
 
 #define TURN    (100 * GW_MS)
-#define CROWDED (200 * GW_US) /* who yields his core for so long is not alone there */
-#define REST    (100 * GW_MS) /* and then nobody looks without sleeping */
+#define CROWDED (200 * GW_US) /* if others have the core for so long, who waits sleeps */
 
 void gw_io_wake(int fd)
 {
@@ -149,15 +148,12 @@ static void take_events(struct gw_io *io)
     }
 }
 
-/* Lets others have the core. By either side, while it looks for something without sleeping: who
- * does that beside those who compute spends his share of the core, and is late when it counts. */
+/* By either side, while it looks for something without sleeping. */
 static void yield(struct gw_io *io)
 {
-    gw_time before = gw_clock_now();
-    sched_yield();
-    gw_time now = gw_clock_now();
-    if (now - before > CROWDED)
-        atomic_store_explicit(&io->crowded_until, gw_time_add(now, REST), memory_order_relaxed);
+    gw_time until;
+    if (gw_yield(CROWDED, &until))
+        atomic_store_explicit(&io->crowded_until, until, memory_order_relaxed);
 }
 
 static bool is_crowded(const struct gw_io *io, gw_time clock)

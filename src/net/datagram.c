@@ -96,21 +96,32 @@ static bool take_payload(struct gw_datapath *datapath, const struct gw_datagram 
     return true;
 }
 
+/* The header is copied in one piece where there are bytes enough: pieces of a length that is not
+ * known cost as much as all of decoding. */
+static void fill_frame(struct gw_frame *frame, const struct gw_datagram *datagram, uint32_t length)
+{
+    if (length >= sizeof(frame->hdr))
+        memcpy(frame->hdr, datagram->bytes, sizeof(frame->hdr));
+    else
+        memcpy(frame->hdr, datagram->bytes, length);
+    frame->length = length;
+    frame->entropy = datagram->entropy;
+    frame->tos = datagram->tos;
+}
+
 struct gw_pkt *gw_datagram_take(struct gw_datapath *datapath, const struct gw_datagram *datagram,
                                 gw_time now)
 {
     struct gw_pkt_pool *pool = datapath->cfg.pool;
     uint32_t tail = datagram->peer->auth ? GW_AUTH_SIZE : 0;
-    struct gw_frame frame = {
-        .length = datagram->length - tail, .entropy = datagram->entropy, .tos = datagram->tos};
+    struct gw_frame frame;
     if (datagram->length < GW_WIRE_HDR_MIN + tail) {
         datapath->stats.runts++;
         return NULL;
     }
     if (tail && !is_genuine(&datapath->stats, datagram))
         return NULL;
-    memcpy(frame.hdr, datagram->bytes,
-           frame.length < GW_WIRE_HDR_MAX ? frame.length : GW_WIRE_HDR_MAX);
+    fill_frame(&frame, datagram, datagram->length - tail);
     struct gw_pkt *pkt = gw_pkt_claim(pool);
     if (!pkt) {
         datapath->stats.no_room++;

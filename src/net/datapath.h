@@ -136,6 +136,7 @@ struct gw_datapath {
     uint32_t overhead;
     uint16_t peers_max;
     struct gw_datapath_peer *peers; /* peers_max of them */
+    uint32_t silent;                /* see gw_datapath_set_silent() */
     struct gw_datapath_stats stats;
 };
 
@@ -262,6 +263,13 @@ static inline bool gw_datapath_misses_group(struct gw_datapath *datapath, uint16
 static inline uint32_t gw_datapath_receive_fds(const struct gw_datapath *datapath, int *fds)
 {
     return datapath->ops->receive_fds(datapath, fds);
+}
+
+/* What ppoll() found: a bit for each of those, in their order, where nothing is to be read. The
+ * next calls of receive need not look there, until this says otherwise. */
+static inline void gw_datapath_set_silent(struct gw_datapath *datapath, uint32_t silent)
+{
+    datapath->silent = silent;
 }
 
 /* The one that a train waits for, to have room; -1: no train waits. */

@@ -285,6 +285,26 @@ static void udp_receive__serves_both_sockets(void **state)
         assert_int_equal(take(f), 1);
 }
 
+/* Where ppoll() has found nothing, nobody looks until it says otherwise. */
+static void udp_set_silent__passes_over(void **state)
+{
+    struct fixture *f = *state;
+    struct gw_datapath_train train;
+    throw_pkt(f->sw, &f->ours, GW_PKT_PARAM, COOKIE);
+    gw_datapath_set_silent(f->udp, 1);
+    assert_false(look(f, &train));
+    throw_pkt(f->sw, &f->group, GW_PKT_PARAM, GROUP_COOKIE);
+    assert_int_equal(take(f), 1);
+    assert_false(look(f, &train));
+    throw_pkt(f->sw, &f->group, GW_PKT_PARAM, GROUP_COOKIE);
+    gw_datapath_set_silent(f->udp, 2);
+    assert_int_equal(take(f), 1);
+    assert_false(look(f, &train));
+    gw_datapath_set_silent(f->udp, 0);
+    assert_int_equal(take(f), 1);
+    assert_false(look(f, &train));
+}
+
 static void udp_unlisten__ends_it_for_its_neighbour(void **state)
 {
     struct fixture *f = *state;
@@ -386,6 +406,7 @@ int main(void)
         TEST(udp_listen__takes_results_alone),
         TEST(udp_receive__hands_on_probes_of_the_group),
         TEST(udp_receive__serves_both_sockets),
+        TEST(udp_set_silent__passes_over),
         TEST(udp_unlisten__ends_it_for_its_neighbour),
         TEST(udp_listen__is_to_one_group),
         TEST(udp_misses_group__when_most_come_by_unicast),

@@ -9,11 +9,15 @@
 
 #include "base/error.h"
 #include "net/clock.h"
+#include "net/yield.h"
 #include "wire/attach.h"
 
 enum {
     TX_TRAINS_PER_TURN = 32,
+    YIELD_FROM = 32, /* packets since it slept: fewer are of small calls, which wait for each one */
 };
+
+#define YIELD_MAX (1 * GW_MS) /* those who compute take longer, a peer of ours seldom */
 
 _Static_assert((int)GW_LOOP_FOREIGN_MAX >= (int)GW_ATTACH_SIZE_MAX, "a message fits");
 
@@ -23,7 +27,8 @@ struct gw_loop *gw_loop_open(const struct gw_loop_cfg *cfg)
     if (!loop)
         return NULL;
     loop->cfg = *cfg;
-    loop->time = gw_own_time_from(gw_clock_now());
+    loop->alone_until = gw_clock_now();
+    loop->time = gw_own_time_from(loop->alone_until);
     loop->arrives = malloc((cfg->peers_max + 1u) * sizeof(*loop->arrives));
     if (gw_directs_open(&loop->directs, cfg->directs_max) != GW_OK ||
         gw_directs_open(&loop->jobs, cfg->directs_max) != GW_OK ||
@@ -201,6 +206,7 @@ static int receive(struct gw_loop *loop, char *error)
         if (result == 0)
             break;
         count++;
+        loop->received += train.count;
         if (train.length)
             take_foreign(loop, &train);
         gw_permits_sift(&loop->permits, &train, loop->cfg.pool);
@@ -303,6 +309,25 @@ static gw_time wake_time(const struct gw_loop *loop, gw_time until)
     return until;
 }
 
+/* Before it would sleep for longer, amid many packets. */
+static void yield(struct gw_loop *loop, gw_time wake)
+{
+    gw_time soon = gw_loop_now(loop) + YIELD_MAX;
+    if (loop->received >= YIELD_FROM && gw_deadline_before(soon, wake) &&
+        !gw_time_before(gw_clock_now(), loop->alone_until))
+        gw_yield(YIELD_MAX, &loop->alone_until);
+    loop->received = 0;
+}
+
+/* What may be passed over in the next turn, as ppoll() says. */
+static uint32_t silent_of(const struct pollfd *sources, uint32_t count)
+{
+    uint32_t silent = 0;
+    for (uint32_t i = 0; i < count; i++)
+        silent |= (uint32_t)(sources[i].revents == 0) << i;
+    return silent;
+}
+
 static int rest(struct gw_loop *loop, gw_time wake, char *error)
 {
     struct pollfd fds[GW_LOOP_FDS_MAX + GW_DATAPATH_FDS_MAX + 1];
@@ -317,6 +342,7 @@ static int rest(struct gw_loop *loop, gw_time wake, char *error)
     if (loop->cfg.datapath && gw_datapath_blocked_fd(loop->cfg.datapath) >= 0)
         fds[count++] =
             (struct pollfd){.fd = gw_datapath_blocked_fd(loop->cfg.datapath), .events = POLLOUT};
+    yield(loop, wake);
     gw_time now = gw_loop_now(loop);
     /* Rounded up to whole nanoseconds, so that the deadline has passed when it returns. */
     gw_time left = wake != GW_TIME_NEVER && gw_time_before(now, wake) ? wake - now + GW_NS - 1 : 0;
@@ -325,8 +351,12 @@ static int rest(struct gw_loop *loop, gw_time wake, char *error)
         .tv_nsec = (long)(left % GW_S / GW_NS),
     };
     loop->stats.sleeps++;
-    if (ppoll(fds, count, wake == GW_TIME_NEVER ? NULL : &timeout, NULL) < 0 && errno != EINTR)
+    int found = ppoll(fds, count, wake == GW_TIME_NEVER ? NULL : &timeout, NULL);
+    if (found < 0 && errno != EINTR)
         return gw_net_fail(error, GW_ERR_SYSTEM, "cannot wait for packets: %s", strerror(errno));
+    if (loop->cfg.datapath && found >= 0)
+        gw_datapath_set_silent(loop->cfg.datapath,
+                               silent_of(fds + loop->cfg.fd_count, source_count));
     gw_own_time_slept(&loop->time, wake == GW_TIME_NEVER ? GW_TIME_NEVER : left, gw_clock_now());
     for (uint32_t i = 0; i < loop->cfg.fd_count; i++)
         loop->has_input |= fds[i].revents != 0;
@@ -347,6 +377,8 @@ int gw_loop_turn(struct gw_loop *loop, gw_time until, char *error)
     loop->has_input = false;
     expire_due(loop, gw_loop_now(loop));
     int received = receive(loop, error);
+    if (loop->cfg.datapath)
+        gw_datapath_set_silent(loop->cfg.datapath, 0); /* until the loop rests again */
     if (received < 0)
         return received;
     int sent = transmit(loop, error);

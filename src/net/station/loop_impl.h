@@ -52,7 +52,9 @@ struct gw_loop {
     bool has_locals;           /* neighbours send to addresses of this thread that have ways */
     struct gw_loop_foreign foreign[GW_LOOP_RX_TRAINS];
     uint32_t foreign_count, foreign_taken;
-    bool has_input; /* at one of cfg.fds, in the last turn */
+    uint32_t received;   /* packets, since it rested */
+    gw_time alone_until; /* by the clock: until then it yields to nobody */
+    bool has_input;      /* at one of cfg.fds, in the last turn */
     struct gw_loop_stats stats;
 };
 

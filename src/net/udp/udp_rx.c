@@ -126,24 +126,29 @@ static bool take_from_group(struct gw_udp *udp, struct gw_pkt *pkt)
     return true;
 }
 
+/* What all datagrams of the train have in common. */
+static struct gw_datagram any_of(const struct gw_udp *udp, const struct arrival *arrival)
+{
+    return (struct gw_datagram){
+        .peer = arrival->peer,
+        .cookie = arrival->cookie,
+        .entropy =
+            (uint16_t)(gw_sock_addr_port(&udp->rx.from) - gw_sock_addr_port(&arrival->peer->addr)),
+        .tos = arrival->tos,
+    };
+}
+
 /* Turns datagram `i` of the train into a packet, or counts why not. */
-static struct gw_pkt *take(struct gw_udp *udp, const struct arrival *arrival, uint32_t i,
-                           gw_time now)
+static struct gw_pkt *take(struct gw_udp *udp, const struct arrival *arrival,
+                           struct gw_datagram *datagram, uint32_t i, gw_time now)
 {
     struct gw_udp_rx *rx = &udp->rx;
     uint32_t begin = i * arrival->segment;
     uint32_t left = arrival->bytes - begin;
-    struct gw_datagram datagram = {
-        .bytes = arrival->is_in_place ? place_bytes(udp, i) : rx->linear + begin,
-        .length = left < arrival->segment ? left : arrival->segment,
-        .buf = arrival->is_in_place ? &rx->bufs[i] : NULL,
-        .peer = arrival->peer,
-        .cookie = arrival->cookie,
-        .entropy =
-            (uint16_t)(gw_sock_addr_port(&rx->from) - gw_sock_addr_port(&arrival->peer->addr)),
-        .tos = arrival->tos,
-    };
-    struct gw_pkt *pkt = gw_datagram_take(&udp->base, &datagram, now);
+    datagram->bytes = arrival->is_in_place ? place_bytes(udp, i) : rx->linear + begin;
+    datagram->length = left < arrival->segment ? left : arrival->segment;
+    datagram->buf = arrival->is_in_place ? &rx->bufs[i] : NULL;
+    struct gw_pkt *pkt = gw_datagram_take(&udp->base, datagram, now);
     if (!pkt || (arrival->is_of_group && !take_from_group(udp, pkt)))
         return NULL;
     udp->base.stats.received++;
@@ -232,7 +237,7 @@ static int receive(struct gw_udp *udp, struct arrival *arrival, char *error)
     }
     for (uint32_t i = 0; i < GW_DATAPATH_FDS_MAX && result == 0; i++) {
         uint32_t number = (udp->source + i) % GW_DATAPATH_FDS_MAX;
-        if (udp->sources[number].fd < 0)
+        if (udp->sources[number].fd < 0 || udp->base.silent >> number & 1)
             continue;
         result = receive_from(udp, &udp->sources[number], arrival, error);
         if (result > 0) {
@@ -271,8 +276,9 @@ int gw_udp_receive(struct gw_datapath *datapath, gw_time now, struct gw_datapath
         udp->base.stats.rx_copied += count;
     }
     train->peer = (uint16_t)arrival.peer->rx_cookie; /* its number, whatever it sent to */
+    struct gw_datagram datagram = any_of(udp, &arrival);
     for (uint32_t i = 0; i < count; i++) {
-        struct gw_pkt *pkt = take(udp, &arrival, i, now);
+        struct gw_pkt *pkt = take(udp, &arrival, &datagram, i, now);
         if (pkt)
             train->pkts[train->count++] = pkt;
     }

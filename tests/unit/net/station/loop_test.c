@@ -4,6 +4,9 @@
  */
 #include "support.h"
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include "base/error.h"
 #include "net/station/loop.h"
 
@@ -36,6 +39,9 @@ struct stub_datapath {
     uint16_t arrives_from;
     bool has_room, is_closed;
     uint32_t flushed;
+    int fds[GW_DATAPATH_FDS_MAX]; /* that receive */
+    uint32_t fd_count;
+    uint32_t silent; /* of them, when it was looked at last */
 };
 
 struct fixture {
@@ -84,6 +90,7 @@ static int datapath_receive(struct gw_datapath *datapath, gw_time now,
 {
     struct stub_datapath *stub = (struct stub_datapath *)datapath;
     (void)now, (void)error;
+    stub->silent = datapath->silent;
     if (!stub->arrives)
         return 0;
     train->peer = stub->arrives_from;
@@ -121,8 +128,9 @@ static int datapath_flush(struct gw_datapath *datapath, char *error)
 
 static uint32_t datapath_receive_fds(const struct gw_datapath *datapath, int *fds)
 {
-    (void)datapath, (void)fds;
-    return 0;
+    const struct stub_datapath *stub = (const struct stub_datapath *)datapath;
+    memcpy(fds, stub->fds, sizeof(stub->fds));
+    return stub->fd_count;
 }
 
 static int datapath_blocked_fd(const struct gw_datapath *datapath)
@@ -267,6 +275,29 @@ static void loop_turn__waits_for_room(void **state)
     assert_int_equal(f->datapath.flushed, 1);
 }
 
+/* What ppoll() finds is for the next turn alone: who did not sleep before it has to look. */
+static void loop_turn__passes_over_what_is_silent(void **state)
+{
+    struct fixture *f = *state;
+    struct stub_datapath *stub = &f->datapath;
+    const struct gw_loop_port port = {0, 0};
+    gw_loop_link(f->loop, port, 1, true);
+    stub->fd_count = GW_DATAPATH_FDS_MAX;
+    for (uint32_t i = 0; i < stub->fd_count; i++)
+        stub->fds[i] = eventfd(i, EFD_NONBLOCK); /* the first has nothing */
+    turn(f);
+    assert_int_equal(stub->silent, 0);
+    turn(f);
+    assert_int_equal(stub->silent, 1);
+    f->nodes[0].node.event_count = 1; /* for whom the loop does not rest */
+    turn(f);
+    assert_int_equal(stub->silent, 1);
+    turn(f);
+    assert_int_equal(stub->silent, 0);
+    for (uint32_t i = 0; i < stub->fd_count; i++)
+        close(stub->fds[i]);
+}
+
 /* A packet that comes from a neighbour. */
 static struct gw_pkt *bring(struct fixture *f, uint32_t address, uint32_t flow)
 {
@@ -406,6 +437,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(loop_turn__joined_ports_need_no_datapath, open_fixture,
                                         close_fixture),
         cmocka_unit_test_setup_teardown(loop_turn__waits_for_room, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(loop_turn__passes_over_what_is_silent, open_fixture,
+                                        close_fixture),
         cmocka_unit_test_setup_teardown(loop_direct_join__leads_to_another_port, open_fixture,
                                         close_fixture),
         cmocka_unit_test_setup_teardown(loop_direct__has_a_limit, open_fixture, close_fixture),
