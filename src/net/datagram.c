@@ -69,14 +69,11 @@ static bool announces_nothing(const struct gw_pkt *pkt)
            pkt->hail.marks & GW_HAIL_BARE;
 }
 
-/* Gives the packet its payload, which lies at `bytes`. */
+/* Gives the packet its payload of `size` bytes, which begins at `from`. */
 static bool take_payload(struct gw_datapath *datapath, const struct gw_datagram *datagram,
-                         const uint8_t *bytes, struct gw_pkt *pkt)
+                         uint32_t from, uint32_t size, struct gw_pkt *pkt)
 {
     struct gw_buf_pool *bufs = datapath->cfg.pool->bufs;
-    uint32_t size = gw_codec_payload(pkt);
-    if (size == 0)
-        return true;
     if (size > datapath->cfg.mtu) { /* behind it there may be room for the authentication alone */
         datapath->stats.malformed++;
         return false;
@@ -90,7 +87,7 @@ static bool take_payload(struct gw_datapath *datapath, const struct gw_datagram 
         pkt->buf = *datagram->buf;
         *datagram->buf = fresh;
     } else {
-        memcpy(gw_buf_bytes(bufs, fresh), bytes, size);
+        memcpy(gw_buf_bytes(bufs, fresh), datagram->bytes + from, size);
         pkt->buf = fresh;
     }
     return true;
@@ -130,11 +127,12 @@ struct gw_pkt *gw_datagram_take(struct gw_datapath *datapath, const struct gw_da
     struct gw_codec codec = {.cookie = datagram->cookie,
                              .overhead = datapath->overhead - GW_WIRE_DATA_SIZE};
     int code = gw_codec_decode(&codec, &frame, now, pkt);
-    if (!code && announces_nothing(pkt))
+    uint32_t payload = code ? 0 : frame.length - frame.hdr_size;
+    if (!code && payload == 0 && announces_nothing(pkt))
         code = GW_ERR_MALFORMED;
     if (code)
         count_refusal(&datapath->stats, code);
-    if (code || !take_payload(datapath, datagram, datagram->bytes + frame.hdr_size, pkt)) {
+    if (code || (payload && !take_payload(datapath, datagram, frame.hdr_size, payload, pkt))) {
         pkt->buf = GW_BUF_NONE;
         gw_pkt_release(pool, pkt);
         return NULL;

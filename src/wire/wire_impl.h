@@ -86,7 +86,7 @@ _Static_assert((int)GW_WIRE_AT_DATA_END <= GW_WIRE_HDR_MAX, "room for data");
 _Static_assert((int)GW_WIRE_AT_ANSWER_MASK_END <= GW_WIRE_HDR_MAX, "room for answers");
 _Static_assert((int)GW_WIRE_AT_AGG_END <= GW_WIRE_HDR_MAX, "room for gradients");
 _Static_assert((int)GW_WIRE_AT_JOB_END <= GW_WIRE_HDR_MAX, "room for job control");
-_Static_assert((int)GW_WIRE_AGG_SIZE <= GW_WIRE_DATA_SIZE, "the payload of data fits");
+_Static_assert((int)GW_WIRE_AGG_SIZE == GW_WIRE_DATA_SIZE, "payloads begin at one place");
 _Static_assert(GW_WIRE_DATA_SIZE <= 44, "352 values fit an MTU of 1500 over IPv6");
 _Static_assert(GW_WIRE_LEVEL_MAX + 1 == 1 << (GW_WIRE_PLACE_BITS - GW_WIRE_PLACE_LEVEL_SHIFT),
                "bits of a level");

@@ -78,7 +78,8 @@ static void place(struct gw_udp *udp, uint32_t at, const struct gw_pkt *pkt, str
     bool is_whole = payload && claim_front(udp, pkt->buf);
     if (is_whole) {
         uint8_t *bytes = gw_udp_datagram(udp, pkt->buf, frame->hdr_size);
-        memcpy(bytes, frame->hdr, frame->hdr_size);
+        GW_DEBUG_ASSERT(frame->hdr_size == GW_WIRE_DATA_SIZE);
+        memcpy(bytes, frame->hdr, GW_WIRE_DATA_SIZE); /* of all that have a payload */
         pieces[0] = (struct iovec){bytes, frame->length};
     } else {
         pieces[0] = (struct iovec){frame->hdr, frame->hdr_size};
