@@ -205,7 +205,8 @@ struct gradwire_parts {
  * collective it is a bound on what is missing of each rank's values; `bound_pull` is on the
  * results, and a result that is missing at one rank is missing at all, as zeros without
  * contributors: all ranks have the same bytes. (Via ina nothing is missing of results.) An average
- * is that of the ranks that have contributed, fragment by fragment; a sum is of these alone.
+ * is that of the ranks that have contributed, fragment by fragment; a sum is of these alone. All
+ * ranks bound a collective or none does, and bound its results or none does.
  * docs/bounded-loss.md.
  */
 struct gradwire_call_options {

@@ -102,12 +102,14 @@ static void step(struct fuzz *f)
     case 6:
         gw_test_end_flow(f->host.endpoint, who % 8, what & 8 || who & 128, f->now);
         break;
-    default:
+    default: /* of another's flow: words of ranks come to the memory that waits for them alone */
         gw_registrar_event(f->registrar,
-                           &(struct gw_event){.kind = (enum gw_event_kind)(who % 8),
-                                              .flow = who / 8,
-                                              .peer = what / 8,
-                                              .tag = GW_MESH_TAG_TABLE + who / 64},
+                           &(struct gw_event){
+                               .kind = (enum gw_event_kind)(who % 8),
+                               .flow = who / 8,
+                               .peer = what / 8,
+                               .tag = who / 64 ? GW_MESH_TAG_MESSAGE : GW_MESH_TAG_TABLE,
+                           },
                            f->now);
     }
     f->now += GW_US;

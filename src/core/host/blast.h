@@ -25,8 +25,9 @@
  * detection does: hails go before data, so that many senders whose hails never became more seldom
  * could fill a slow link for ever. The receiver repeats FINISH, a few times. Nothing that is
  * received is answered by more than one hail, but a STOP, by as many as there are words of places
- * with something missing: at most once per round trip, whatever rounds it names, and more seldom
- * the less of what was asked for comes. So who only says STOP gets little for it.
+ * with something missing: at most once per round trip, whatever rounds it names, and while nothing
+ * of what was asked for comes more and more seldom, down to once per period of reports. So who only
+ * says STOP gets little for it, and whose packets are lost since many send at once goes on.
  *
  * Invariants: `due` has places of the message only, each once; a packet that arrived is marked
  * before anything is said of it, and nothing is written outside the memory of its place; a running
@@ -51,8 +52,8 @@ enum {
                                   choice) */
 };
 
-/* Answers that bring little lie apart by no more round trips than 2 to the power of this (own
- * choice). */
+/* Answers that bring nothing lie apart by no more round trips than 2 to the power of this, and by
+ * no more than a period of reports if that is longer than a round trip (own choice). */
 #define GW_BLAST_PATIENCE_MAX 10
 
 /* Of how long data lags behind hails, no more than this is believed (own choice). */
@@ -170,7 +171,7 @@ struct gw_blast_rx {
     uint32_t period_bytes; /* wire bytes that came in it; 0: nothing is to be reported */
     uint32_t ask_word;     /* REQUESTs: the next word with something missing; total: none */
     uint16_t ask_round;    /* the round whose STOP they answer */
-    uint8_t patience;      /* the answers to two STOPs lie apart by 2^patience round trips */
+    uint8_t patience;      /* doublings of the time between answers that bring nothing */
     uint32_t asked_for;    /* places that the last answer asked for; 0: there was none */
     gw_time hail_delay;    /* arrival less sending, of the fastest hail; clocks differ */
     gw_time lag;           /* largest delay of data in this round above that */

@@ -62,13 +62,22 @@ static gw_time patience(const struct gw_endpoint *ep, const struct gw_blast_rx *
     return 2 * lag + blast->rtt / 2 + GW_US;
 }
 
+/* How far the answers to two STOPs lie apart: no further than reports, since where many send at
+ * once nothing may come of several rounds. */
+static gw_time answers_apart(const struct gw_endpoint *ep, const struct gw_blast_rx *blast)
+{
+    gw_time apart = blast->rtt << blast->patience;
+    gw_time most = blast->rtt > ep->cfg.report_every ? blast->rtt : ep->cfg.report_every;
+    return apart < most ? apart : most;
+}
+
 /* When the STOP is to be answered, as things are. */
 static gw_time answer_at(const struct gw_endpoint *ep, const struct gw_blast_rx *blast)
 {
     gw_time quiet_since =
         gw_time_before(blast->stop_at, blast->data_at) ? blast->data_at : blast->stop_at;
     gw_time at = gw_time_add(quiet_since, patience(ep, blast));
-    gw_time again_at = gw_time_add(blast->answered_at, blast->rtt << blast->patience);
+    gw_time again_at = gw_time_add(blast->answered_at, answers_apart(ep, blast));
     return blast->asked_for && gw_time_before(at, again_at) ? again_at : at;
 }
 
@@ -189,9 +198,7 @@ const struct gw_sender_ops gw_blast_request_ops = {
 static void answer_stop(struct gw_endpoint *ep, struct gw_blast_rx *blast, gw_time now)
 {
     const uint32_t missing = blast->total - blast->arrived;
-    /* Less than a quarter of what was asked for has come. */
-    bool is_vain = blast->asked_for && UINT64_C(4) * missing > UINT64_C(3) * blast->asked_for;
-    if (!is_vain)
+    if (missing != blast->asked_for)
         blast->patience = 0;
     else if (blast->patience < GW_BLAST_PATIENCE_MAX)
         blast->patience++;
