@@ -79,7 +79,8 @@ int gw_sim_calendar_open(struct gw_sim *sim, char *why)
     for (uint32_t p = 0; p < sim->part_count; p++) {
         struct gw_sim_part *part = &sim->parts[p];
         uint32_t places = part->last - part->first;
-        part->inboxes = gw_memory_aligned(rows * sim->node_count * sizeof(*part->inboxes));
+        part->inboxes =
+            gw_memory_pool_take(&sim->memory, rows * sim->node_count * sizeof(*part->inboxes));
         part->active = gw_memory_aligned(rows * sim->words * sizeof(*part->active));
         part->woken = gw_memory_aligned(sim->words * sizeof(*part->woken));
         part->places = gw_memory_aligned(places * sizeof(*part->places));
@@ -95,7 +96,6 @@ void gw_sim_calendar_close(struct gw_sim *sim)
         struct gw_sim_part *part = &sim->parts[p];
         for (size_t i = 0; part->inboxes && i < inboxes; i++)
             free(part->inboxes[i].keys);
-        free(part->inboxes);
         free(part->active);
         free(part->woken);
         free(part->wakes.entries);

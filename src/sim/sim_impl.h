@@ -24,12 +24,14 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/align.h"
 #include "base/heap.h"
 #include "core/host/endpoint.h"
 #include "core/switch/switch.h"
 #include "sim/host_app.h"
 #include "sim/sim.h"
 #include "topo/label.h"
+#include "topo/memory_pool.h"
 
 enum {
     GW_SIM_INDEX_BITS = 26, /* packets alive at once: 2^26 */
@@ -63,7 +65,7 @@ struct gw_sim_port {
     uint8_t extras;    /* enum gw_sim_port_extra */
     uint32_t link;
     struct gw_sim_port_faults *faults; /* NULL: no fault has begun here */
-};
+} __attribute__((aligned(GW_CACHE_LINE)));
 
 /* Where arrivals of one node in one window wait, unsorted, from one partition. */
 struct gw_sim_inbox {
@@ -123,7 +125,7 @@ struct gw_sim_part {
     gw_time window_start;
     uint32_t row;                   /* of the calendar: that of the window that runs */
     uint32_t *places;               /* that run in this window */
-    struct gw_sim_batch batches[2]; /* of the place that runs and of the next one */
+    struct gw_sim_batch batches[3]; /* of the place that runs and of the next two */
     struct gw_sim_firing *firings;  /* in this window; handed over between two */
     uint32_t firing_count, firing_room;
     uint32_t flows_ended;          /* of those that the run waits for */
@@ -145,6 +147,7 @@ struct gw_sim_legacy {
 struct gw_sim {
     struct gw_scenario *scenario;
     struct gw_sim_options options;
+    struct gw_memory_pool memory; /* of nodes and calendars */
     uint32_t node_count;
     struct gw_sim_node *nodes; /* by place */
     uint32_t *place;           /* of each node of the topology */
