@@ -61,8 +61,7 @@ static inline void gw_sim_deliver(struct gw_sim_part *part, struct gw_sim_node *
     struct gw_sim_inbox *inbox =
         gw_sim_calendar_inbox(part, gw_sim_calendar_row(part, ahead), port->peer);
     if (__builtin_expect(inbox->count == inbox->room, 0))
-        inbox->keys =
-            gw_memory_grow(inbox->keys, &inbox->room, inbox->count + 1, sizeof(*inbox->keys));
+        gw_sim_calendar_grow(part, inbox);
     inbox->keys[inbox->count++] =
         ((offset << sim->port_bits | port->peer_port) << GW_SIM_INDEX_BITS) |
         gw_pkt_index(&part->pool, pkt);

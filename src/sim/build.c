@@ -149,6 +149,7 @@ void gw_sim_close(struct gw_sim *sim)
         struct gw_sim_part *part = &sim->parts[p];
         for (uint32_t i = 0; i < 3; i++)
             free(part->batches[i].room);
+        gw_memory_pool_clear(&part->memory);
         free(part->firings);
         free(part->rtt_counts);
     }

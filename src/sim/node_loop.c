@@ -345,13 +345,17 @@ static void prepare_place(struct gw_sim_part *part, uint32_t place, struct gw_si
         __builtin_prefetch(gw_sim_key_pkt(part, batch->keys[i]), 1);
 }
 
-/* Fourth step: what the first packets of a host lead to. */
+/* Fourth step: what packets lead to. */
 static void foresee_place(const struct gw_sim_part *part, uint32_t place,
                           const struct gw_sim_batch *batch)
 {
-    const struct gw_endpoint *endpoint = part->sim->nodes[place].endpoint;
-    for (uint32_t i = 0; endpoint && i < batch->count && i < FORESEE_AHEAD; i++)
-        gw_endpoint_foresee(endpoint, gw_sim_key_pkt(part, batch->keys[i]));
+    const struct gw_sim_node *node = &part->sim->nodes[place];
+    if (node->sw) {
+        gw_switch_foresee(node->sw);
+        return;
+    }
+    for (uint32_t i = 0; i < batch->count && i < FORESEE_AHEAD; i++)
+        gw_endpoint_foresee(node->endpoint, gw_sim_key_pkt(part, batch->keys[i]));
 }
 
 /*

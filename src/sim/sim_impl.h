@@ -118,6 +118,7 @@ struct gw_sim_part {
     uint32_t first, last; /* places [first, last) run here */
     struct gw_pkt_pool pool;
     struct gw_sim_inbox *inboxes; /* [row][place]: packets sent by this partition */
+    struct gw_memory_pool memory; /* of their keys: what has grown is left as it was */
     uint64_t *active;             /* [row][word]: places that must run; set by this partition */
     struct gw_heap wakes;         /* of own places, beyond the next window */
     uint64_t *woken;              /* [word]: own places whose wake is due in this window; apart from

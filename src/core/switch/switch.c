@@ -311,6 +311,11 @@ static const struct gw_node_ops switch_one_ops = {
     .expire = switch_expire,
 };
 
+void gw_switch_foresee(const struct gw_switch *sw)
+{
+    gw_switch_queue_foresee(&sw->queue);
+}
+
 /* What the last stage is told. */
 static struct gw_switch_queue_cfg queue_cfg(const struct gw_switch_cfg *cfg)
 {

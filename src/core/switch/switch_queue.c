@@ -212,6 +212,14 @@ uint32_t gw_switch_queue_output(struct gw_switch_queue *queue, uint16_t out, str
     return port->is_ready ? count | GW_OUTPUT_MORE : count;
 }
 
+void gw_switch_queue_foresee(const struct gw_switch_queue *queue)
+{
+    if (!queue->qdisc->foresee)
+        return;
+    for (uint16_t i = 0; i < queue->node->port_count; i++)
+        queue->qdisc->foresee(gw_switch_port_at(queue, i)->qdisc_state, &queue->discipline);
+}
+
 static void report(struct gw_switch_queue *queue, uint16_t port)
 {
     if (is_ready(queue, port))

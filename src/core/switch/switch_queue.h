@@ -139,6 +139,9 @@ static inline uint32_t gw_switch_queue_output_one(struct gw_switch_queue *queue,
 uint32_t gw_switch_queue_output(struct gw_switch_queue *queue, uint16_t port, struct gw_pkt **pkts,
                                 uint32_t max, gw_time now);
 
+/* Fetches what the next packets will touch, and changes nothing. */
+void gw_switch_queue_foresee(const struct gw_switch_queue *queue);
+
 /* A PAUSE for `time` arrived by `port`. */
 void gw_switch_queue_obey(struct gw_switch_queue *queue, uint16_t port, gw_time time, gw_time now);
 
