@@ -10,6 +10,7 @@
 #include "base/align.h"
 #include "sim/arrivals.h"
 #include "sim/capture.h"
+#include "sim/departures.h"
 #include "sim/host_cost.h"
 #include "sim/rtt.h"
 #include "sim/watch.h"
@@ -21,17 +22,6 @@ enum {
     PREFETCH_HOST = 1024,   /* bytes of a host's memory: what most packets touch */
     PREFETCH_SWITCH = 4096, /* of a switch's: its ports, too */
 };
-
-/* Keeps the departures in order: nearly all of them are the latest. */
-static inline void schedule_departure(const struct gw_sim *sim, struct gw_sim_node *node,
-                                      uint16_t port, gw_time at)
-{
-    uint64_t key = at << sim->port_bits | port, *departures = node->departures;
-    uint32_t mask = node->departure_mask, i = node->departure_end++;
-    for (; i != node->departure_head && departures[(i - 1) & mask] > key; i--)
-        departures[i & mask] = departures[(i - 1) & mask];
-    departures[i & mask] = key;
-}
 
 static inline uint64_t hash_event(uint64_t hash, uint64_t a, uint64_t b)
 {
@@ -60,9 +50,10 @@ static __attribute__((noinline)) void send_with_extras(struct gw_sim_part *part,
         gw_sim_deliver(part, node, port, pkt, serialisation, at);
 }
 
-/* A host's port sends: what it gives is serialised and put on its way. */
-static inline void send_train(struct gw_sim_part *part, struct gw_sim_node *node, uint16_t index,
-                              uint32_t max, gw_time now)
+/* A host's port sends: what it gives is serialised and put on its way. Returns its next departure.
+ */
+static inline uint64_t send_train(struct gw_sim_part *part, struct gw_sim_node *node,
+                                  uint16_t index, uint32_t max, gw_time now)
 {
     struct gw_sim_port *port = &node->ports[index];
     struct gw_pkt *pkts[GW_SIM_TRAIN_MAX];
@@ -84,22 +75,20 @@ static inline void send_train(struct gw_sim_part *part, struct gw_sim_node *node
     if (at < free_at)
         at = free_at;
     port->busy_until = at;
-    if (result & GW_OUTPUT_MORE) {
-        GW_DEBUG_ASSERT(count > 0);
-        port->is_scheduled = true;
-        schedule_departure(part->sim, node, index, at);
-    }
+    GW_DEBUG_ASSERT(count > 0 || !(result & GW_OUTPUT_MORE));
+    return result & GW_OUTPUT_MORE ? gw_sim_departure_key(part->sim, index, at)
+                                   : GW_SIM_DEPARTURE_NONE;
 }
 
 /* The same on a switch, which sends packets one by one and never for a cost. */
-static inline void send_next(struct gw_sim_part *part, struct gw_sim_node *node, uint16_t index,
-                             gw_time now)
+static inline uint64_t send_next(struct gw_sim_part *part, struct gw_sim_node *node, uint16_t index,
+                                 gw_time now)
 {
     struct gw_sim_port *port = &node->ports[index];
     struct gw_pkt *pkt;
     uint32_t result = gw_node_output(node->core, index, &pkt, 1, now);
     if (__builtin_expect((result & ~GW_OUTPUT_MORE) == 0, 0))
-        return;
+        return GW_SIM_DEPARTURE_NONE;
     gw_time serialisation = gw_serialisation(port->byte_time, pkt->q.size);
     gw_time at = now + serialisation;
     part->hops++;
@@ -108,19 +97,18 @@ static inline void send_next(struct gw_sim_part *part, struct gw_sim_node *node,
         send_with_extras(part, node, index, pkt, now, at);
     else
         gw_sim_deliver(part, node, port, pkt, serialisation, at);
-    port->is_scheduled = result & GW_OUTPUT_MORE;
-    if (port->is_scheduled)
-        schedule_departure(part->sim, node, index, at);
+    uint64_t key = gw_sim_departure_key(part->sim, index, at);
+    return result & GW_OUTPUT_MORE ? key : GW_SIM_DEPARTURE_NONE;
 }
 
-/* An idle port sends. */
-static inline void send(struct gw_sim_part *part, struct gw_sim_node *node, uint16_t index,
-                        uint32_t max, bool is_switch, gw_time now)
+/* An idle port sends. Returns its next departure. */
+static inline uint64_t send(struct gw_sim_part *part, struct gw_sim_node *node, uint16_t index,
+                            uint32_t max, bool is_switch, gw_time now)
 {
-    if (is_switch)
-        send_next(part, node, index, now);
-    else
-        send_train(part, node, index, max, now);
+    uint64_t key =
+        is_switch ? send_next(part, node, index, now) : send_train(part, node, index, max, now);
+    node->ports[index].is_scheduled = key != GW_SIM_DEPARTURE_NONE;
+    return key;
 }
 
 /* Lets the ports send that the last verb made ready, now or when their links are free. */
@@ -134,21 +122,16 @@ static inline void serve_ready(struct gw_sim_part *part, struct gw_sim_node *nod
         if (port->is_scheduled)
             continue;
         if (port->busy_until <= now) {
-            send(part, node, index, max, is_switch, now);
+            uint64_t key = send(part, node, index, max, is_switch, now);
+            if (key != GW_SIM_DEPARTURE_NONE)
+                gw_sim_departure_set(node, index, key);
         } else {
             port->is_scheduled = true;
-            schedule_departure(part->sim, node, index, port->busy_until);
+            gw_sim_departure_set(node, index,
+                                 gw_sim_departure_key(part->sim, index, port->busy_until));
         }
     }
     core->ready_count = 0;
-}
-
-/* The earliest of a node's own departures. */
-static inline gw_time departure_next(const struct gw_sim *sim, const struct gw_sim_node *node)
-{
-    return node->departure_head != node->departure_end
-               ? node->departures[node->departure_head & node->departure_mask] >> sim->port_bits
-               : GW_TIME_NEVER;
 }
 
 /* When arrival `next` of `count` is due. */
@@ -159,13 +142,17 @@ static inline gw_time arrival_next(const struct gw_sim_part *part, const uint64_
                         : GW_TIME_NEVER;
 }
 
+/* The earliest of a node's own departures. */
+static inline gw_time departure_next(const struct gw_sim *sim, const struct gw_sim_node *node)
+{
+    return gw_sim_departure_time(sim, gw_sim_departure_first(node));
+}
+
 static inline void depart(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t max,
                           bool is_switch, gw_time now)
 {
-    uint64_t key = node->departures[node->departure_head++ & node->departure_mask];
-    uint16_t index = (uint16_t)(key & ((UINT64_C(1) << part->sim->port_bits) - 1));
-    node->ports[index].is_scheduled = false;
-    send(part, node, index, max, is_switch, now);
+    uint16_t index = gw_sim_departure_port(part->sim, gw_sim_departure_first(node));
+    gw_sim_departure_set(node, index, send(part, node, index, max, is_switch, now));
 }
 
 /* Fetches the packet whose turn comes a little later than that of arrival `next`. */
@@ -329,8 +316,7 @@ static void prefetch_state(const struct gw_sim_part *part, uint32_t place)
         const struct gw_sim_inbox *inbox = gw_sim_calendar_inbox(&sim->parts[p], part->row, place);
         gw_prefetch(inbox->keys, inbox->count * sizeof(*inbox->keys));
     }
-    uint32_t room = node->departure_mask + 1;
-    gw_prefetch(node->departures, room * sizeof(*node->departures));
+    gw_prefetch(node->departures, 2 * node->departure_room * sizeof(*node->departures));
     gw_prefetch(node->ports, node->core->port_count * sizeof(*node->ports));
     size_t most = node->endpoint ? PREFETCH_HOST : PREFETCH_SWITCH;
     gw_prefetch(node->memory, node->memory_size < most ? node->memory_size : most);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "sim/departures.h"
 #include "sim/host_cost.h"
 #include "sim/message_terms.h"
 #include "sim/mover.h"
@@ -33,8 +34,10 @@ static void build_ports(struct gw_sim *sim, struct gw_sim_node *node)
     const struct gw_topo_node *from = &topo->nodes[node->id];
     node->ports = gw_memory_pool_take(&sim->memory, from->port_count * sizeof(*node->ports));
     uint32_t room = 1u << gw_sim_bits(from->port_count);
-    node->departures = gw_memory_pool_take(&sim->memory, room * sizeof(*node->departures));
-    node->departure_mask = room - 1;
+    node->departures = gw_memory_pool_take(&sim->memory, 2 * room * sizeof(*node->departures));
+    node->departure_room = room;
+    for (uint32_t i = 0; i < 2 * room; i++)
+        node->departures[i] = GW_SIM_DEPARTURE_NONE;
     for (uint16_t i = 0; i < from->port_count; i++) {
         const struct gw_topo_port *port = &topo->ports[from->first_port + i];
         const struct gw_link *link = &topo->links[port->link];

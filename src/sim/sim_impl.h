@@ -77,12 +77,9 @@ struct gw_sim_inbox {
 struct gw_sim_node {
     struct gw_node *core;
     struct gw_sim_port *ports;
-    /* Pending departures, (time << port_bits | port), ascending, in a circle with room for every
-     * port: entry i is departures[i & departure_mask]. */
-    uint64_t *departures;
-    uint32_t departure_mask;
-    uint32_t departure_head; /* the earliest */
-    uint32_t departure_end;  /* behind the latest; head and end wrap */
+    uint64_t
+        *departures; /* see departures.h: 2 * departure_room keys, (time << port_bits | port) */
+    uint32_t departure_room; /* ports, or a little more: a power of two */
     uint32_t id;             /* in the topology */
     uint64_t hash;
     gw_q16 jitter;                 /* of packets that leave here; 0 on switches */
