@@ -310,16 +310,16 @@ struct gw_pkt_fifo {
     uint32_t bytes; /* sum of q.size */
 };
 
-/* Whether a queue is empty changes with nearly every packet and cannot be guessed, so neither of the
- * two branches on it. */
+/* Whether a queue is empty changes with nearly every packet and cannot be guessed, so neither this
+ * nor the next branches on it. The last packet's link leads to itself. */
 static inline void gw_pkt_fifo_push(struct gw_pkt_fifo *fifo, const struct gw_pkt_pool *pool,
                                     struct gw_pkt *pkt)
 {
     uint32_t index = gw_pkt_index(pool, pkt);
-    uint32_t *link = &fifo->head;
-    link = fifo->count ? &pool->pkts[fifo->tail].q.next : link;
-    *link = index;
-    pkt->q.next = index; /* the end of the queue: what is fetched when the last one is popped */
+    uint32_t keeps = 0 - (uint32_t)(fifo->count != 0); /* all ones: not empty */
+    pkt->q.next = index;
+    pool->pkts[index ^ ((index ^ fifo->tail) & keeps)].q.next = index;
+    fifo->head = index ^ ((index ^ fifo->head) & keeps);
     fifo->tail = index;
     fifo->count++;
     fifo->bytes += pkt->q.size;

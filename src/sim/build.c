@@ -148,7 +148,7 @@ void gw_sim_close(struct gw_sim *sim)
     for (uint32_t p = 0; p < sim->part_count; p++) {
         struct gw_sim_part *part = &sim->parts[p];
         for (uint32_t i = 0; i < 3; i++)
-            free(part->batches[i].room);
+            free(part->batches[i].keys);
         gw_memory_pool_clear(&part->memory);
         free(part->firings);
         free(part->rtt_counts);

@@ -172,7 +172,6 @@ static inline void arrive(struct gw_sim_part *part, struct gw_sim_node *node, ui
                             ((uint64_t)pkt->seq << 32 | pkt->flow) ^ (uint64_t)pkt->src << 17 ^
                                 (uint64_t)pkt->entropy << 40 ^ (uint64_t)pkt->q.size << 8 ^
                                 (uint64_t)pkt->q.kind << 4 ^ pkt->q.ecn);
-    part->arrivals++;
     if (__builtin_expect(part->rtt_counts != NULL, 0) && pkt->q.kind == GW_PKT_ACK &&
         node->endpoint)
         gw_sim_rtt_add(part, pkt, now);
@@ -289,6 +288,7 @@ static __attribute__((noinline)) void run_place(struct gw_sim_part *part, uint32
 {
     struct gw_sim_node *node = &part->sim->nodes[place];
     gw_time next;
+    part->arrivals += batch->count;
     if (!node->endpoint)
         next = run_switch(part, node, batch->keys, batch->count);
     else if (!node->cost)

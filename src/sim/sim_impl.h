@@ -104,10 +104,9 @@ struct gw_sim_node {
 
 /* The sorted arrivals of one place in one window. */
 struct gw_sim_batch {
-    uint64_t *room; /* two areas of room_keys, to sort in */
-    uint32_t room_keys;
+    uint64_t *keys;
     uint32_t count;
-    const uint64_t *keys; /* in one of the areas */
+    uint32_t room;
 };
 
 struct gw_sim_part {
