@@ -69,7 +69,7 @@ static struct gw_memory_chunk *chunk_open(size_t size)
 
 void *gw_memory_pool_take(struct gw_memory_pool *pool, size_t size)
 {
-    size_t room = whole(size + GAP, ALIGNMENT);
+    size_t room = whole(size + !size + GAP, ALIGNMENT);
     if (room > pool->left) {
         size_t front = whole(sizeof(struct gw_memory_chunk), ALIGNMENT);
         struct gw_memory_chunk *chunk = chunk_open(whole(front + room, LARGE_PAGE));

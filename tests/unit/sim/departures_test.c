@@ -13,7 +13,7 @@ enum {
 /* A node of `ports` ports without departures. */
 static void start(struct gw_sim_node *node, uint64_t *tree, uint32_t ports)
 {
-    *node = (struct gw_sim_node){.departures = tree, .departure_room = ports, .port_count = ports};
+    *node = (struct gw_sim_node){.departures = tree, .departure_room = ports};
     for (uint32_t i = 0; i < 2 * ports; i++)
         tree[i] = GW_SIM_DEPARTURE_NONE;
 }

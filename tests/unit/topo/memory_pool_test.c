@@ -1,4 +1,5 @@
 /* Pieces of a pool: zeroed, aligned, apart, and larger than a chunk if need be. */
+#include <stdbool.h>
 #include <string.h>
 
 #include "support.h"
