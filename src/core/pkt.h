@@ -310,15 +310,18 @@ struct gw_pkt_fifo {
     uint32_t bytes; /* sum of q.size */
 };
 
+/* Whether a queue is empty changes with nearly every packet and cannot be guessed, so neither this
+ * nor the next branches on it. The last packet's link leads to itself. */
 static inline void gw_pkt_fifo_push(struct gw_pkt_fifo *fifo, const struct gw_pkt_pool *pool,
                                     struct gw_pkt *pkt)
 {
     uint32_t index = gw_pkt_index(pool, pkt);
-    if (fifo->count++ == 0)
-        fifo->head = index;
-    else
-        pool->pkts[fifo->tail].q.next = index;
+    uint32_t keeps = 0 - (uint32_t)(fifo->count != 0); /* all ones: not empty */
+    pkt->q.next = index;
+    pool->pkts[index ^ ((index ^ fifo->tail) & keeps)].q.next = index;
+    fifo->head = index ^ ((index ^ fifo->head) & keeps);
     fifo->tail = index;
+    fifo->count++;
     fifo->bytes += pkt->q.size;
 }
 
@@ -327,11 +330,10 @@ static inline struct gw_pkt *gw_pkt_fifo_pop(struct gw_pkt_fifo *fifo,
                                              const struct gw_pkt_pool *pool)
 {
     struct gw_pkt *pkt = &pool->pkts[fifo->head];
-    if (--fifo->count != 0) {
-        fifo->head = pkt->q.next;
-        /* It was queued long ago: fetch it while the link is busy with this one. */
-        __builtin_prefetch(&pool->pkts[fifo->head], 1);
-    }
+    fifo->head = pkt->q.next;
+    /* It was queued long ago: fetch it while the link is busy with this one. */
+    __builtin_prefetch(&pool->pkts[fifo->head], 1);
+    fifo->count--;
     fifo->bytes -= pkt->q.size;
     return pkt;
 }

@@ -2,7 +2,6 @@
 #include "sim/arrivals.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "topo/memory.h"
 
@@ -58,41 +57,59 @@ void gw_sim_deliver_faulty(struct gw_sim_part *part, struct gw_sim_node *node,
     }
 }
 
-/* Both sorts are stable. */
-static inline void sort_by_insertion(uint64_t *keys, uint32_t count)
+/* Inserts a key behind `count` sorted ones, after those that are equal. */
+static inline void insert(uint64_t *keys, uint32_t count, uint64_t key)
 {
-    for (uint32_t i = 1; i < count; i++) {
-        uint64_t key = keys[i], last_equal = key | ((UINT64_C(1) << GW_SIM_INDEX_BITS) - 1);
-        uint32_t j = i;
-        for (; j > 0 && keys[j - 1] > last_equal; j--)
-            keys[j] = keys[j - 1];
-        keys[j] = key;
+    uint64_t last_equal = key | ((UINT64_C(1) << GW_SIM_INDEX_BITS) - 1);
+    uint32_t i = count;
+    for (; i > 0 && keys[i - 1] > last_equal; i--)
+        keys[i] = keys[i - 1];
+    keys[i] = key;
+}
+
+/* Sorts by insertion alone; the keys are few. */
+static void take_few(const struct gw_sim_part *part, uint32_t place, uint64_t *keys)
+{
+    const struct gw_sim *sim = part->sim;
+    uint32_t count = 0;
+    for (uint32_t p = 0; p < sim->part_count; p++) {
+        const struct gw_sim_inbox *inbox = gw_sim_calendar_inbox(&sim->parts[p], part->row, place);
+        for (uint32_t i = 0; i < inbox->count; i++)
+            insert(keys, count++, inbox->keys[i]);
     }
 }
 
-/* Scatters `keys` into two to four times as many buckets as there are keys, then finishes by
- * insertion. */
-static uint64_t *sort_by_buckets(uint64_t *keys, uint64_t *room, uint32_t count, uint32_t key_bits)
+/* Scatters `count` keys into two to four times as many buckets, then finishes by insertion. */
+static void take_many(const struct gw_sim_part *part, uint32_t place, uint64_t *keys,
+                      uint32_t count)
 {
+    const struct gw_sim *sim = part->sim;
     uint32_t ends[1 << BUCKET_BITS_MAX];
     uint32_t bits = 33 - (uint32_t)__builtin_clz(count);
     if (bits > BUCKET_BITS_MAX)
         bits = BUCKET_BITS_MAX;
-    uint32_t shift = key_bits - bits;
+    uint32_t time_bits = 64 - (uint32_t)__builtin_clzll(sim->window - 1);
+    uint32_t shift = time_bits + sim->port_bits + GW_SIM_INDEX_BITS - bits;
     for (uint32_t i = 0; i < 1u << bits; i++)
         ends[i] = 0;
-    for (uint32_t i = 0; i < count; i++)
-        ends[keys[i] >> shift]++;
+    for (uint32_t p = 0; p < sim->part_count; p++) {
+        const struct gw_sim_inbox *inbox = gw_sim_calendar_inbox(&sim->parts[p], part->row, place);
+        for (uint32_t i = 0; i < inbox->count; i++)
+            ends[inbox->keys[i] >> shift]++;
+    }
     uint32_t sum = 0;
     for (uint32_t i = 0; i < 1u << bits; i++) {
         uint32_t size = ends[i];
         ends[i] = sum;
         sum += size;
     }
-    for (uint32_t i = 0; i < count; i++)
-        room[ends[keys[i] >> shift]++] = keys[i];
-    sort_by_insertion(room, count);
-    return room;
+    for (uint32_t p = 0; p < sim->part_count; p++) {
+        const struct gw_sim_inbox *inbox = gw_sim_calendar_inbox(&sim->parts[p], part->row, place);
+        for (uint32_t i = 0; i < inbox->count; i++)
+            keys[ends[inbox->keys[i] >> shift]++] = inbox->keys[i];
+    }
+    for (uint32_t i = 1; i < count; i++)
+        insert(keys, i, keys[i]);
 }
 
 void gw_sim_arrivals_take(struct gw_sim_part *part, uint32_t place, struct gw_sim_batch *batch)
@@ -101,26 +118,16 @@ void gw_sim_arrivals_take(struct gw_sim_part *part, uint32_t place, struct gw_si
     uint32_t total = 0;
     for (uint32_t p = 0; p < sim->part_count; p++)
         total += gw_sim_calendar_inbox(&sim->parts[p], part->row, place)->count;
-    if (total > batch->room_keys) {
-        free(batch->room);
-        batch->room_keys = 2 * total;
-        batch->room = gw_memory_aligned(2 * (size_t)batch->room_keys * sizeof(*batch->room));
-    }
-    uint32_t filled = 0;
-    for (uint32_t p = 0; p < sim->part_count; p++) {
-        struct gw_sim_inbox *inbox = gw_sim_calendar_inbox(&sim->parts[p], part->row, place);
-        if (inbox->count)
-            memcpy(batch->room + filled, inbox->keys, inbox->count * sizeof(*batch->room));
-        filled += inbox->count;
-        inbox->count = 0;
+    if (total > batch->room) {
+        free(batch->keys);
+        batch->room = 2 * total;
+        batch->keys = gw_memory_aligned((size_t)batch->room * sizeof(*batch->keys));
     }
     batch->count = total;
-    batch->keys = batch->room;
-    if (total <= SORT_INSERTION_MAX) {
-        sort_by_insertion(batch->room, total);
-        return;
-    }
-    uint32_t time_bits = 64 - (uint32_t)__builtin_clzll(sim->window - 1);
-    batch->keys = sort_by_buckets(batch->room, batch->room + batch->room_keys, total,
-                                  time_bits + sim->port_bits + GW_SIM_INDEX_BITS);
+    if (total <= SORT_INSERTION_MAX)
+        take_few(part, place, batch->keys);
+    else
+        take_many(part, place, batch->keys, total);
+    for (uint32_t p = 0; p < sim->part_count; p++)
+        gw_sim_calendar_inbox(&sim->parts[p], part->row, place)->count = 0;
 }

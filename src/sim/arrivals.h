@@ -27,13 +27,10 @@ static inline struct gw_pkt *gw_sim_key_pkt(const struct gw_sim_part *part, uint
     return gw_pkt_at(&part->pool, key & ((UINT64_C(1) << GW_SIM_INDEX_BITS) - 1));
 }
 
-/* Puts a packet on its way to the other end of the link; it left the port completely at `left_at`.
- */
-static inline void gw_sim_deliver(struct gw_sim_part *part, struct gw_sim_node *node,
-                                  struct gw_sim_port *port, struct gw_pkt *pkt,
-                                  gw_time serialisation, gw_time left_at)
+/* When a packet that left the port completely at `left_at` arrives. */
+static inline gw_time gw_sim_arrival_of(struct gw_sim_node *node, struct gw_sim_port *port,
+                                        gw_time serialisation, gw_time left_at)
 {
-    struct gw_sim *sim = part->sim;
     gw_time arrival = left_at + port->latency;
     if (node->jitter) {
         gw_time most = (gw_time)gw_q16_mul((gw_q16)serialisation, node->jitter);
@@ -42,7 +39,17 @@ static inline void gw_sim_deliver(struct gw_sim_part *part, struct gw_sim_node *
             arrival = port->last_arrival + 1;
         port->last_arrival = arrival;
     }
-    gw_time offset = arrival - part->window_start;
+    return arrival;
+}
+
+/* Puts a packet on its way to the other end of the link; it left the port completely at `left_at`.
+ */
+static inline void gw_sim_deliver(struct gw_sim_part *part, struct gw_sim_node *node,
+                                  struct gw_sim_port *port, struct gw_pkt *pkt,
+                                  gw_time serialisation, gw_time left_at)
+{
+    struct gw_sim *sim = part->sim;
+    gw_time offset = gw_sim_arrival_of(node, port, serialisation, left_at) - part->window_start;
     /* The quotient and the remainder by sim->window; a division would take far longer. */
     uint32_t ahead = (uint32_t)((unsigned __int128)offset * sim->window_inverse >> 64);
     offset -= ahead * sim->window;
@@ -53,14 +60,13 @@ static inline void gw_sim_deliver(struct gw_sim_part *part, struct gw_sim_node *
     GW_ASSERT(ahead >= 1 && ahead <= sim->row_mask);
     struct gw_sim_inbox *inbox =
         gw_sim_calendar_inbox(part, gw_sim_calendar_row(part, ahead), port->peer);
-    if (inbox->count == inbox->room)
-        inbox->keys =
-            gw_memory_grow(inbox->keys, &inbox->room, inbox->count + 1, sizeof(*inbox->keys));
+    if (__builtin_expect(inbox->count == inbox->room, 0))
+        gw_sim_calendar_grow(part, inbox);
     inbox->keys[inbox->count++] =
         ((offset << sim->port_bits | port->peer_port) << GW_SIM_INDEX_BITS) |
         gw_pkt_index(&part->pool, pkt);
-    if (inbox->count == 1)
-        gw_sim_calendar_mark(part, ahead, port->peer);
+    /* Most places are marked already, but whether this one is cannot be guessed. */
+    gw_sim_calendar_mark(part, ahead, port->peer);
 }
 
 /* The same on a link with faults: the packet may be lost, copied or late. */

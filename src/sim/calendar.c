@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/bits.h"
 #include "base/error.h"
@@ -10,6 +11,7 @@
 
 enum {
     ROWS_MAX = 4096, /* windows that a packet may be under way */
+    ROOM_MIN = 16,   /* of an inbox that has any */
 };
 
 /* Inbox headers beyond this mean that the latencies of the links are too far apart. */
@@ -79,7 +81,8 @@ int gw_sim_calendar_open(struct gw_sim *sim, char *why)
     for (uint32_t p = 0; p < sim->part_count; p++) {
         struct gw_sim_part *part = &sim->parts[p];
         uint32_t places = part->last - part->first;
-        part->inboxes = gw_memory_aligned(rows * sim->node_count * sizeof(*part->inboxes));
+        part->inboxes =
+            gw_memory_pool_take(&sim->memory, rows * sim->node_count * sizeof(*part->inboxes));
         part->active = gw_memory_aligned(rows * sim->words * sizeof(*part->active));
         part->woken = gw_memory_aligned(sim->words * sizeof(*part->woken));
         part->places = gw_memory_aligned(places * sizeof(*part->places));
@@ -90,17 +93,23 @@ int gw_sim_calendar_open(struct gw_sim *sim, char *why)
 
 void gw_sim_calendar_close(struct gw_sim *sim)
 {
-    size_t inboxes = ((size_t)sim->row_mask + 1) * sim->node_count;
     for (uint32_t p = 0; p < sim->part_count; p++) {
         struct gw_sim_part *part = &sim->parts[p];
-        for (size_t i = 0; part->inboxes && i < inboxes; i++)
-            free(part->inboxes[i].keys);
-        free(part->inboxes);
         free(part->active);
         free(part->woken);
         free(part->wakes.entries);
         free(part->places);
     }
+}
+
+void gw_sim_calendar_grow(struct gw_sim_part *part, struct gw_sim_inbox *inbox)
+{
+    uint32_t room = inbox->room ? 2 * inbox->room : ROOM_MIN;
+    uint64_t *keys = gw_memory_pool_take(&part->memory, room * sizeof(*keys));
+    if (inbox->count)
+        memcpy(keys, inbox->keys, inbox->count * sizeof(*keys));
+    inbox->keys = keys;
+    inbox->room = room;
 }
 
 uint32_t gw_sim_calendar_enter(struct gw_sim_part *part)

@@ -46,6 +46,9 @@ static inline struct gw_sim_inbox *gw_sim_calendar_inbox(const struct gw_sim_par
     return &part->inboxes[(size_t)row * part->sim->node_count + place];
 }
 
+/* Gives a full inbox of this partition twice its room. */
+void gw_sim_calendar_grow(struct gw_sim_part *part, struct gw_sim_inbox *inbox);
+
 /* Marks a place to run in the window that is `ahead` windows later. */
 static inline void gw_sim_calendar_mark(struct gw_sim_part *part, uint32_t ahead, uint32_t place)
 {

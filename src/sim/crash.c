@@ -10,6 +10,7 @@
 
 #include "sim/arrivals.h"
 #include "sim/audit.h"
+#include "sim/departures.h"
 #include "sim/host_cost.h"
 #include "sim/jobs.h"
 #include "sim/nodes.h"
@@ -57,8 +58,8 @@ static void destroy(struct gw_sim *sim, uint32_t place, gw_time now)
     for (uint16_t i = 0; i < sim->scenario->topo.nodes[node->id].port_count; i++) {
         node->ports[i].busy_until = now;
         node->ports[i].is_scheduled = false;
+        gw_sim_departure_set(node, i, GW_SIM_DEPARTURE_NONE);
     }
-    node->departure_head = node->departure_end;
 }
 
 void gw_sim_crash(struct gw_sim *sim, uint32_t place, gw_time now, gw_time until)

@@ -10,26 +10,18 @@
 #include "base/align.h"
 #include "sim/arrivals.h"
 #include "sim/capture.h"
+#include "sim/departures.h"
 #include "sim/host_cost.h"
 #include "sim/rtt.h"
 #include "sim/watch.h"
 #include "sim/wire_check.h"
 
 enum {
-    PREFETCH_AHEAD = 8,    /* arrivals; a few times the latency of memory at our speed */
-    PREFETCH_BYTES = 1024, /* of a node's memory: more costs more than it saves */
+    PREFETCH_AHEAD = 8,     /* arrivals; a few times the latency of memory at our speed */
+    FORESEE_AHEAD = 4,      /* likewise: what a host's arrivals lead to, once they are there */
+    PREFETCH_HOST = 1024,   /* bytes of a host's memory: what most packets touch */
+    PREFETCH_SWITCH = 4096, /* of a switch's: its ports, too */
 };
-
-/* Keeps the departures in order: nearly all of them are the latest. */
-static inline void schedule_departure(const struct gw_sim *sim, struct gw_sim_node *node,
-                                      uint16_t port, gw_time at)
-{
-    uint64_t key = at << sim->port_bits | port, *departures = node->departures;
-    uint32_t mask = node->departure_mask, i = node->departure_end++;
-    for (; i != node->departure_head && departures[(i - 1) & mask] > key; i--)
-        departures[i & mask] = departures[(i - 1) & mask];
-    departures[i & mask] = key;
-}
 
 static inline uint64_t hash_event(uint64_t hash, uint64_t a, uint64_t b)
 {
@@ -58,9 +50,10 @@ static __attribute__((noinline)) void send_with_extras(struct gw_sim_part *part,
         gw_sim_deliver(part, node, port, pkt, serialisation, at);
 }
 
-/* An idle port sends: what it gives is serialised and put on its way. */
-static inline void send_from(struct gw_sim_part *part, struct gw_sim_node *node, uint16_t index,
-                             uint32_t max, gw_time now)
+/* A host's port sends: what it gives is serialised and put on its way. Returns its next departure.
+ */
+static inline uint64_t send_train(struct gw_sim_part *part, struct gw_sim_node *node,
+                                  uint16_t index, uint32_t max, gw_time now)
 {
     struct gw_sim_port *port = &node->ports[index];
     struct gw_pkt *pkts[GW_SIM_TRAIN_MAX];
@@ -82,16 +75,45 @@ static inline void send_from(struct gw_sim_part *part, struct gw_sim_node *node,
     if (at < free_at)
         at = free_at;
     port->busy_until = at;
-    if (result & GW_OUTPUT_MORE) {
-        GW_DEBUG_ASSERT(count > 0);
-        port->is_scheduled = true;
-        schedule_departure(part->sim, node, index, at);
-    }
+    GW_DEBUG_ASSERT(count > 0 || !(result & GW_OUTPUT_MORE));
+    return result & GW_OUTPUT_MORE ? gw_sim_departure_key(part->sim, index, at)
+                                   : GW_SIM_DEPARTURE_NONE;
+}
+
+/* The same on a switch, which sends packets one by one and never for a cost. */
+static inline uint64_t send_next(struct gw_sim_part *part, struct gw_sim_node *node, uint16_t index,
+                                 gw_time now)
+{
+    struct gw_sim_port *port = &node->ports[index];
+    struct gw_pkt *pkt;
+    uint32_t result = gw_node_output(node->core, index, &pkt, 1, now);
+    if (__builtin_expect((result & ~GW_OUTPUT_MORE) == 0, 0))
+        return GW_SIM_DEPARTURE_NONE;
+    gw_time serialisation = gw_serialisation(port->byte_time, pkt->q.size);
+    gw_time at = now + serialisation;
+    part->hops++;
+    port->busy_until = at;
+    if (__builtin_expect(port->extras, 0))
+        send_with_extras(part, node, index, pkt, now, at);
+    else
+        gw_sim_deliver(part, node, port, pkt, serialisation, at);
+    uint64_t key = gw_sim_departure_key(part->sim, index, at);
+    return result & GW_OUTPUT_MORE ? key : GW_SIM_DEPARTURE_NONE;
+}
+
+/* An idle port sends. Returns its next departure. */
+static inline uint64_t send(struct gw_sim_part *part, struct gw_sim_node *node, uint16_t index,
+                            uint32_t max, bool is_switch, gw_time now)
+{
+    uint64_t key =
+        is_switch ? send_next(part, node, index, now) : send_train(part, node, index, max, now);
+    node->ports[index].is_scheduled = key != GW_SIM_DEPARTURE_NONE;
+    return key;
 }
 
 /* Lets the ports send that the last verb made ready, now or when their links are free. */
 static inline void serve_ready(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t max,
-                               gw_time now)
+                               bool is_switch, gw_time now)
 {
     struct gw_node *core = node->core;
     for (uint32_t i = 0; i < core->ready_count; i++) {
@@ -100,21 +122,16 @@ static inline void serve_ready(struct gw_sim_part *part, struct gw_sim_node *nod
         if (port->is_scheduled)
             continue;
         if (port->busy_until <= now) {
-            send_from(part, node, index, max, now);
+            uint64_t key = send(part, node, index, max, is_switch, now);
+            if (key != GW_SIM_DEPARTURE_NONE)
+                gw_sim_departure_set(node, index, key);
         } else {
             port->is_scheduled = true;
-            schedule_departure(part->sim, node, index, port->busy_until);
+            gw_sim_departure_set(node, index,
+                                 gw_sim_departure_key(part->sim, index, port->busy_until));
         }
     }
     core->ready_count = 0;
-}
-
-/* The earliest of a node's own departures. */
-static inline gw_time departure_next(const struct gw_sim *sim, const struct gw_sim_node *node)
-{
-    return node->departure_head != node->departure_end
-               ? node->departures[node->departure_head & node->departure_mask] >> sim->port_bits
-               : GW_TIME_NEVER;
 }
 
 /* When arrival `next` of `count` is due. */
@@ -125,13 +142,17 @@ static inline gw_time arrival_next(const struct gw_sim_part *part, const uint64_
                         : GW_TIME_NEVER;
 }
 
-static inline void depart(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t max,
-                          gw_time now)
+/* The earliest of a node's own departures. */
+static inline gw_time departure_next(const struct gw_sim *sim, const struct gw_sim_node *node)
 {
-    uint64_t key = node->departures[node->departure_head++ & node->departure_mask];
-    uint16_t index = (uint16_t)(key & ((UINT64_C(1) << part->sim->port_bits) - 1));
-    node->ports[index].is_scheduled = false;
-    send_from(part, node, index, max, now);
+    return gw_sim_departure_time(sim, gw_sim_departure_first(node));
+}
+
+static inline void depart(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t max,
+                          bool is_switch, gw_time now)
+{
+    uint16_t index = gw_sim_departure_port(part->sim, gw_sim_departure_first(node));
+    gw_sim_departure_set(node, index, send(part, node, index, max, is_switch, now));
 }
 
 /* Fetches the packet whose turn comes a little later than that of arrival `next`. */
@@ -151,7 +172,6 @@ static inline void arrive(struct gw_sim_part *part, struct gw_sim_node *node, ui
                             ((uint64_t)pkt->seq << 32 | pkt->flow) ^ (uint64_t)pkt->src << 17 ^
                                 (uint64_t)pkt->entropy << 40 ^ (uint64_t)pkt->q.size << 8 ^
                                 (uint64_t)pkt->q.kind << 4 ^ pkt->q.ecn);
-    part->arrivals++;
     if (__builtin_expect(part->rtt_counts != NULL, 0) && pkt->q.kind == GW_PKT_ACK &&
         node->endpoint)
         gw_sim_rtt_add(part, pkt, now);
@@ -180,8 +200,8 @@ static gw_time earlier(gw_time a, gw_time b)
 }
 
 /* The merge of a switch: no application. */
-static gw_time run_switch(struct gw_sim_part *part, struct gw_sim_node *node, const uint64_t *keys,
-                          uint32_t count)
+static __attribute__((noinline)) gw_time
+run_switch(struct gw_sim_part *part, struct gw_sim_node *node, const uint64_t *keys, uint32_t count)
 {
     const struct gw_sim *sim = part->sim;
     const gw_time end = part->window_start + sim->window;
@@ -195,7 +215,7 @@ static gw_time run_switch(struct gw_sim_part *part, struct gw_sim_node *node, co
             return now;
         part->events++;
         if (departure == now) {
-            depart(part, node, 1, now);
+            depart(part, node, 1, true, now);
             continue; /* a switch that sends makes no other port ready */
         }
         if (arrival == now) {
@@ -205,7 +225,7 @@ static gw_time run_switch(struct gw_sim_part *part, struct gw_sim_node *node, co
         } else {
             gw_node_expire(node->core, now);
         }
-        serve_ready(part, node, 1, now);
+        serve_ready(part, node, 1, true, now);
     }
 }
 
@@ -241,11 +261,14 @@ static inline __attribute__((always_inline)) gw_time run_host(struct gw_sim_part
             return now;
         part->events++;
         if (departure == now) {
-            depart(part, node, max, now);
+            depart(part, node, max, false, now);
         } else if (has_cost && served == now) {
             gw_sim_host_serve(part, node, now);
         } else if (arrival == now) {
             prefetch_ahead(part, keys, next, count);
+            if (next + FORESEE_AHEAD < count)
+                gw_endpoint_foresee(node->endpoint,
+                                    gw_sim_key_pkt(part, keys[next + FORESEE_AHEAD]));
             arrive(part, node, keys[next++], has_cost, now);
         } else if (timer == now) {
             gw_node_expire(node->core, now);
@@ -256,14 +279,16 @@ static inline __attribute__((always_inline)) gw_time run_host(struct gw_sim_part
             node->hash = hash_event(node->hash, now, node->core->event_count);
             gw_sim_app_poll(part, node, now);
         }
-        serve_ready(part, node, max, now);
+        serve_ready(part, node, max, false, now);
     }
 }
 
-static void run_place(struct gw_sim_part *part, uint32_t place, const struct gw_sim_batch *batch)
+static __attribute__((noinline)) void run_place(struct gw_sim_part *part, uint32_t place,
+                                                const struct gw_sim_batch *batch)
 {
     struct gw_sim_node *node = &part->sim->nodes[place];
     gw_time next;
+    part->arrivals += batch->count;
     if (!node->endpoint)
         next = run_switch(part, node, batch->keys, batch->count);
     else if (!node->cost)
@@ -273,17 +298,11 @@ static void run_place(struct gw_sim_part *part, uint32_t place, const struct gw_
     schedule_node(part, place, next);
 }
 
-static void prefetch_range(const void *memory, size_t size)
-{
-    for (size_t i = 0; i < size; i += GW_CACHE_LINE)
-        __builtin_prefetch((const char *)memory + i, 1);
-}
-
 /* First step of fetching a place: what leads to the rest. */
 static void prefetch_place(const struct gw_sim_part *part, uint32_t place)
 {
     const struct gw_sim *sim = part->sim;
-    prefetch_range(&sim->nodes[place], sizeof(sim->nodes[place]));
+    gw_prefetch(&sim->nodes[place], sizeof(sim->nodes[place]));
     for (uint32_t p = 0; p < sim->part_count; p++)
         __builtin_prefetch(gw_sim_calendar_inbox(&sim->parts[p], part->row, place), 1);
 }
@@ -295,14 +314,13 @@ static void prefetch_state(const struct gw_sim_part *part, uint32_t place)
     const struct gw_sim_node *node = &sim->nodes[place];
     for (uint32_t p = 0; p < sim->part_count; p++) {
         const struct gw_sim_inbox *inbox = gw_sim_calendar_inbox(&sim->parts[p], part->row, place);
-        prefetch_range(inbox->keys, inbox->count * sizeof(*inbox->keys));
+        gw_prefetch(inbox->keys, inbox->count * sizeof(*inbox->keys));
     }
-    uint32_t room = node->departure_mask + 1;
-    prefetch_range(node->departures, room * sizeof(*node->departures));
-    prefetch_range(node->ports, node->core->port_count * sizeof(*node->ports));
-    prefetch_range(node->memory,
-                   node->memory_size < PREFETCH_BYTES ? node->memory_size : PREFETCH_BYTES);
-    prefetch_range(node->routes, node->routes_size < PREFETCH_BYTES ? node->routes_size : 0);
+    gw_prefetch(node->departures, 2 * node->departure_room * sizeof(*node->departures));
+    gw_prefetch(node->ports, node->core->port_count * sizeof(*node->ports));
+    size_t most = node->endpoint ? PREFETCH_HOST : PREFETCH_SWITCH;
+    gw_prefetch(node->memory, node->memory_size < most ? node->memory_size : most);
+    gw_prefetch(node->routes, node->routes_size < PREFETCH_SWITCH ? node->routes_size : 0);
 }
 
 /* Third step: the arrivals in order, and the first packets. */
@@ -313,14 +331,27 @@ static void prepare_place(struct gw_sim_part *part, uint32_t place, struct gw_si
         __builtin_prefetch(gw_sim_key_pkt(part, batch->keys[i]), 1);
 }
 
+/* Fourth step: what packets lead to. */
+static void foresee_place(const struct gw_sim_part *part, uint32_t place,
+                          const struct gw_sim_batch *batch)
+{
+    const struct gw_sim_node *node = &part->sim->nodes[place];
+    if (node->sw) {
+        gw_switch_foresee(node->sw);
+        return;
+    }
+    for (uint32_t i = 0; i < batch->count && i < FORESEE_AHEAD; i++)
+        gw_endpoint_foresee(node->endpoint, gw_sim_key_pkt(part, batch->keys[i]));
+}
+
 /*
  * The state of all nodes is far larger than the caches near a core, and each node runs for a
- * microsecond or so per window. So while one runs, the next three are being fetched.
+ * microsecond or so per window. So while one runs, the next four are being fetched.
  */
 void gw_sim_run_places(struct gw_sim_part *part, uint32_t count)
 {
     enum {
-        STEPS = 3,
+        STEPS = 4,
     };
     const uint32_t *places = part->places;
     for (uint32_t i = 0; i < count + STEPS; i++) {
@@ -329,8 +360,10 @@ void gw_sim_run_places(struct gw_sim_part *part, uint32_t count)
         if (i >= 1 && i - 1 < count)
             prefetch_state(part, places[i - 1]);
         if (i >= 2 && i - 2 < count)
-            prepare_place(part, places[i - 2], &part->batches[i % 2]);
+            prepare_place(part, places[i - 2], &part->batches[i % 3]);
+        if (i >= 3 && i - 3 < count)
+            foresee_place(part, places[i - 3], &part->batches[(i - 1) % 3]);
         if (i >= STEPS)
-            run_place(part, places[i - STEPS], &part->batches[(i - 1) % 2]);
+            run_place(part, places[i - STEPS], &part->batches[(i - 2) % 3]);
     }
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "sim/departures.h"
 #include "sim/host_cost.h"
 #include "sim/message_terms.h"
 #include "sim/mover.h"
@@ -31,10 +32,12 @@ static void build_ports(struct gw_sim *sim, struct gw_sim_node *node)
 {
     const struct gw_topo *topo = &sim->scenario->topo;
     const struct gw_topo_node *from = &topo->nodes[node->id];
-    node->ports = gw_memory_aligned(from->port_count * sizeof(*node->ports));
+    node->ports = gw_memory_pool_take(&sim->memory, from->port_count * sizeof(*node->ports));
     uint32_t room = 1u << gw_sim_bits(from->port_count);
-    node->departures = gw_memory_aligned(room * sizeof(*node->departures));
-    node->departure_mask = room - 1;
+    node->departures = gw_memory_pool_take(&sim->memory, 2 * room * sizeof(*node->departures));
+    node->departure_room = room;
+    for (uint32_t i = 0; i < 2 * room; i++)
+        node->departures[i] = GW_SIM_DEPARTURE_NONE;
     for (uint16_t i = 0; i < from->port_count; i++) {
         const struct gw_topo_port *port = &topo->ports[from->first_port + i];
         const struct gw_link *link = &topo->links[port->link];
@@ -206,7 +209,7 @@ static int build_host(struct gw_sim *sim, struct gw_sim_part *part, struct gw_si
         snprintf(why, GW_WHY_MAX, "host: mtu, header, ack_every or train is out of range");
         return GW_ERR_RANGE;
     }
-    node->memory = gw_memory_aligned(size);
+    node->memory = gw_memory_pool_take(&sim->memory, size);
     node->memory_size = size;
     node->jitter = scenario->host.jitter;
     open_cost(sim, node, demand->servers != 0);
@@ -258,7 +261,7 @@ static void make_switch(struct gw_sim *sim, struct gw_sim_node *node)
     };
     node->memory_size = gw_switch_size(&cfg);
     if (!node->memory)
-        node->memory = gw_memory_aligned(node->memory_size);
+        node->memory = gw_memory_pool_take(&sim->memory, node->memory_size);
     node->sw = gw_switch_init(node->memory, &cfg);
     node->core = gw_switch_node(node->sw);
     free(capacity);
@@ -313,11 +316,8 @@ void gw_sim_nodes_close(struct gw_sim *sim)
         struct gw_sim_node *node = &sim->nodes[place];
         for (uint16_t i = 0; node->ports && i < sim->scenario->topo.nodes[node->id].port_count; i++)
             free(node->ports[i].faults);
-        free(node->ports);
-        free(node->departures);
         free(node->app.starts);
         gw_sim_host_cost_close(node->cost);
-        free(node->memory);
         free(node->cfg);
         free(node->routes);
         free(node->aggregate);

@@ -24,12 +24,14 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/align.h"
 #include "base/heap.h"
 #include "core/host/endpoint.h"
 #include "core/switch/switch.h"
 #include "sim/host_app.h"
 #include "sim/sim.h"
 #include "topo/label.h"
+#include "topo/memory_pool.h"
 
 enum {
     GW_SIM_INDEX_BITS = 26, /* packets alive at once: 2^26 */
@@ -63,7 +65,7 @@ struct gw_sim_port {
     uint8_t extras;    /* enum gw_sim_port_extra */
     uint32_t link;
     struct gw_sim_port_faults *faults; /* NULL: no fault has begun here */
-};
+} __attribute__((aligned(GW_CACHE_LINE)));
 
 /* Where arrivals of one node in one window wait, unsorted, from one partition. */
 struct gw_sim_inbox {
@@ -75,12 +77,9 @@ struct gw_sim_inbox {
 struct gw_sim_node {
     struct gw_node *core;
     struct gw_sim_port *ports;
-    /* Pending departures, (time << port_bits | port), ascending, in a circle with room for every
-     * port: entry i is departures[i & departure_mask]. */
-    uint64_t *departures;
-    uint32_t departure_mask;
-    uint32_t departure_head; /* the earliest */
-    uint32_t departure_end;  /* behind the latest; head and end wrap */
+    uint64_t
+        *departures; /* see departures.h: 2 * departure_room keys, (time << port_bits | port) */
+    uint32_t departure_room; /* ports, or a little more: a power of two */
     uint32_t id;             /* in the topology */
     uint64_t hash;
     gw_q16 jitter;                 /* of packets that leave here; 0 on switches */
@@ -105,10 +104,9 @@ struct gw_sim_node {
 
 /* The sorted arrivals of one place in one window. */
 struct gw_sim_batch {
-    uint64_t *room; /* two areas of room_keys, to sort in */
-    uint32_t room_keys;
+    uint64_t *keys;
     uint32_t count;
-    const uint64_t *keys; /* in one of the areas */
+    uint32_t room;
 };
 
 struct gw_sim_part {
@@ -116,6 +114,7 @@ struct gw_sim_part {
     uint32_t first, last; /* places [first, last) run here */
     struct gw_pkt_pool pool;
     struct gw_sim_inbox *inboxes; /* [row][place]: packets sent by this partition */
+    struct gw_memory_pool memory; /* of their keys: what has grown is left as it was */
     uint64_t *active;             /* [row][word]: places that must run; set by this partition */
     struct gw_heap wakes;         /* of own places, beyond the next window */
     uint64_t *woken;              /* [word]: own places whose wake is due in this window; apart from
@@ -123,7 +122,7 @@ struct gw_sim_part {
     gw_time window_start;
     uint32_t row;                   /* of the calendar: that of the window that runs */
     uint32_t *places;               /* that run in this window */
-    struct gw_sim_batch batches[2]; /* of the place that runs and of the next one */
+    struct gw_sim_batch batches[3]; /* of the place that runs and of the next two */
     struct gw_sim_firing *firings;  /* in this window; handed over between two */
     uint32_t firing_count, firing_room;
     uint32_t flows_ended;          /* of those that the run waits for */
@@ -145,6 +144,7 @@ struct gw_sim_legacy {
 struct gw_sim {
     struct gw_scenario *scenario;
     struct gw_sim_options options;
+    struct gw_memory_pool memory; /* of nodes and calendars */
     uint32_t node_count;
     struct gw_sim_node *nodes; /* by place */
     uint32_t *place;           /* of each node of the topology */

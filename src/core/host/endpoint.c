@@ -11,11 +11,13 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/align.h"
 #include "base/bits.h"
 #include "base/error.h"
 #include "core/host/announce.h"
 #include "core/host/blast.h"
 #include "core/host/credit.h"
+#include "core/host/flow_rx.h"
 #include "core/host/flow_tx.h"
 
 enum {
@@ -277,6 +279,15 @@ uint32_t gw_endpoint_fini(struct gw_endpoint *ep)
         }
     }
     return count;
+}
+
+void gw_endpoint_foresee(const struct gw_endpoint *ep, const struct gw_pkt *pkt)
+{
+    gw_prefetch(ep->egress, sizeof(*ep->egress));
+    if (pkt->q.kind == GW_PKT_DATA && !(pkt->q.flags & GW_PKT_BLAST))
+        gw_flow_rx_foresee(ep, pkt);
+    else if (pkt->q.kind == GW_PKT_ACK || pkt->q.kind == GW_PKT_NACK)
+        gw_flow_tx_foresee(ep, pkt);
 }
 
 struct gw_node *gw_endpoint_node(struct gw_endpoint *ep)

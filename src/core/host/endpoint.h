@@ -206,6 +206,10 @@ uint32_t gw_endpoint_fini(struct gw_endpoint *endpoint);
 /* The node, for drivers. */
 struct gw_node *gw_endpoint_node(struct gw_endpoint *endpoint);
 
+/* For drivers of many nodes: the packet will arrive shortly. Fetches the memory that it will lead
+ * to, and changes nothing. */
+void gw_endpoint_foresee(const struct gw_endpoint *endpoint, const struct gw_pkt *pkt);
+
 /*
  * Starts a flow and stores its number in *flow. An empty message completes at once. Returns 0,
  * GW_ERR_NO_ROOM (tx_flows_max flows are running: poll, then try again), or GW_ERR_INVALID.

@@ -7,6 +7,18 @@
  */
 #include "core/host/flow_tx.h"
 
+#include "base/align.h"
+
+void gw_flow_tx_foresee(const struct gw_endpoint *ep, const struct gw_pkt *pkt)
+{
+    uint32_t index = pkt->flow & UINT16_MAX;
+    if (index >= ep->cfg.tx_flows_max)
+        return;
+    const struct gw_tx_flow *flow = &ep->tx_flows[index];
+    gw_prefetch(flow, sizeof(*flow));
+    gw_prefetch(&flow->records[pkt->seq & ep->span_mask], sizeof(*flow->records));
+}
+
 /* The flow that its receiver speaks of, or NULL: it ended, or the packet is none of ours. */
 static struct gw_tx_flow *flow_of(struct gw_endpoint *ep, const struct gw_pkt *pkt)
 {

@@ -14,6 +14,7 @@
 
 #include <string.h>
 
+#include "base/align.h"
 #include "base/bits.h"
 #include "base/error.h"
 #include "base/stall.h"
@@ -34,6 +35,16 @@ static void bit_flip(const struct gw_endpoint *ep, struct gw_rx_flow *flow, uint
 {
     uint32_t at = seq & ep->span_mask;
     flow->bits[at / 64] ^= UINT64_C(1) << (at % 64);
+}
+
+void gw_flow_rx_foresee(const struct gw_endpoint *ep, const struct gw_pkt *pkt)
+{
+    uint32_t index = gw_map_get(&ep->rx_map, rx_key(pkt->src, pkt->flow));
+    if (index == GW_MAP_NONE)
+        return;
+    const struct gw_rx_flow *flow = &ep->rx_flows[index];
+    gw_prefetch(flow, sizeof(*flow));
+    gw_prefetch(&flow->bits[(pkt->seq & ep->span_mask) / 64], sizeof(*flow->bits));
 }
 
 /* Index of a place for a flow, if need be that of the flow that ended first; or GW_FLOW_NONE. */

@@ -83,6 +83,8 @@ static inline uint32_t gw_rx_timer(const struct gw_endpoint *ep, const struct gw
 
 /* flow_rx.c */
 
+/* A data packet will arrive: fetches its flow. */
+void gw_flow_rx_foresee(const struct gw_endpoint *ep, const struct gw_pkt *pkt);
 /* A data packet arrived; takes it. */
 void gw_flow_rx_data(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now);
 void gw_flow_rx_expire(struct gw_endpoint *ep, struct gw_rx_flow *flow, gw_time now);

@@ -185,6 +185,9 @@ void gw_flow_tx_drop(struct gw_endpoint *ep, struct gw_tx_flow *flow);
 
 /* flow_feedback.c: the packet remains the caller's. */
 
+/* An ACK or NACK will arrive: fetches its flow. */
+void gw_flow_tx_foresee(const struct gw_endpoint *ep, const struct gw_pkt *pkt);
+
 void gw_flow_tx_ack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now);
 void gw_flow_tx_nack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now);
 void gw_flow_tx_credit(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now);

@@ -36,5 +36,6 @@ const struct gw_qdisc_ops gw_qdisc_fifo = {
     .init = fifo_init,
     .enqueue = gw_lanes_enqueue,
     .dequeue = gw_lanes_dequeue,
+    .foresee = gw_lanes_foresee,
     .delays_control = gw_lanes_delay_control,
 };

@@ -156,6 +156,19 @@ static inline enum gw_qdisc_verdict gw_lanes_enqueue(void *state, const void *co
     return GW_QDISC_DROPPED;
 }
 
+/* The foresight of all disciplines with two lanes: both ends of each. */
+static inline void gw_lanes_foresee(const void *state, const struct gw_qdisc_port *port)
+{
+    const struct gw_lanes *lanes = state;
+    for (uint32_t lane = 0; lane < GW_LANES; lane++) {
+        const struct gw_pkt_fifo *queue = &lanes->queues[lane];
+        if (queue->count == 0)
+            continue;
+        __builtin_prefetch(gw_pkt_at(port->pool, queue->head), 1);
+        __builtin_prefetch(gw_pkt_at(port->pool, queue->tail), 1);
+    }
+}
+
 /* Of all disciplines with two lanes: their options begin with those of the lanes. */
 static inline bool gw_lanes_delay_control(const void *config)
 {

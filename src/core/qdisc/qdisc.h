@@ -58,6 +58,8 @@ struct gw_qdisc_ops {
                                      struct gw_pkt **victim);
     /* The next packet to send, or NULL. May set CE on it. */
     struct gw_pkt *(*dequeue)(void *state, const void *cfg, const struct gw_qdisc_port *port);
+    /* Fetches what the next calls will touch, and changes nothing; NULL: it does not know. */
+    void (*foresee)(const void *state, const struct gw_qdisc_port *port);
     /*
      * Moves this port's marking threshold: of a queue of more than `bytes` everything ECN-capable
      * is marked, below that as configured. UINT32_MAX: as configured. False: it does not mark.

@@ -50,6 +50,7 @@ const struct gw_qdisc_ops gw_qdisc_red = {
     .init = red_init,
     .enqueue = gw_lanes_enqueue,
     .dequeue = gw_lanes_dequeue,
+    .foresee = gw_lanes_foresee,
     .delays_control = gw_lanes_delay_control,
     .mark_at = red_mark_at,
 };

@@ -138,6 +138,7 @@ const struct gw_qdisc_ops gw_qdisc_trim = {
     .init = trim_init,
     .enqueue = trim_enqueue,
     .dequeue = gw_lanes_dequeue,
+    .foresee = gw_lanes_foresee,
     .delays_control = gw_lanes_delay_control,
     .mark_at = trim_mark_at,
 };

@@ -48,9 +48,9 @@ static inline bool is_of_burst(const struct gw_pkt *pkt)
             (pkt->q.kind == GW_PKT_DATA || pkt->q.kind == GW_PKT_GRAD));
 }
 
-/* The last stages, if there is a way. Every packet comes by here: calls cost a simulation 2 %. */
-static inline __attribute__((always_inline)) void
-leave(struct gw_switch *sw, struct gw_pkt *pkt, const struct gw_switch_hop *hop, gw_time now)
+/* The last stages, if there is a way. */
+static void leave(struct gw_switch *sw, struct gw_pkt *pkt, const struct gw_switch_hop *hop,
+                  gw_time now)
 {
     if (gw_switch_route_allows(&sw->route, hop)) {
         if (sw->notice && is_of_burst(pkt))
@@ -217,42 +217,59 @@ static inline void fetch(const struct gw_switch *sw, const struct gw_pkt *pkt)
         gw_aggregate_fetch(sw->aggregate.aggregators, pkt);
 }
 
+/* One packet goes through all stages. */
+static __attribute__((noinline)) void take(struct gw_switch *sw, uint16_t in, struct gw_pkt *pkt,
+                                           gw_time now)
+{
+    struct gw_switch_hop hop = {.in = in};
+    enum gw_switch_traffic traffic = gw_switch_classify(&sw->classify, pkt);
+    if (traffic == GW_TRAFFIC_PAUSE) {
+        gw_switch_queue_obey(&sw->queue, in, pkt->pause, now);
+        gw_pkt_release(sw->pool, pkt);
+        return;
+    }
+    if (!admits(sw, pkt, in, now))
+        return;
+    if (traffic == GW_TRAFFIC_OWN) {
+        if (!turn_round(sw, pkt, now)) {
+            drop(sw, pkt, &sw->stats.malformed);
+            return;
+        }
+        hop.is_own = true;
+    }
+    if (traffic == GW_TRAFFIC_TENSOR && !is_at_home(sw, pkt, in)) {
+        drop(sw, pkt, &sw->stats.spoofed);
+        return;
+    }
+    if (traffic == GW_TRAFFIC_TENSOR || traffic == GW_TRAFFIC_SLOT) {
+        if (!aggregate(sw, pkt, traffic, in, now))
+            return;
+        hop.has_begun = true;
+    }
+    gw_switch_route_find(&sw->route, pkt, &hop);
+    if (traffic != GW_TRAFFIC_WORKER || pass(sw, pkt, &hop, now))
+        leave(sw, pkt, &hop, now);
+}
+
+/* Most packets of a simulation meet two stages alone, so they pass by the others. */
 static void switch_input(struct gw_node *node, uint16_t in, struct gw_pkt **pkts, uint32_t count,
                          gw_time now)
 {
     struct gw_switch *sw = (struct gw_switch *)node;
     for (uint32_t i = 0; i < count; i++) {
         struct gw_pkt *pkt = pkts[i];
-        struct gw_switch_hop hop = {.in = in};
-        if (count - i > FETCH_AHEAD)
-            fetch(sw, pkts[i + FETCH_AHEAD]);
-        enum gw_switch_traffic traffic = gw_switch_classify(&sw->classify, pkt);
-        if (traffic == GW_TRAFFIC_PAUSE) {
-            gw_switch_queue_obey(&sw->queue, in, pkt->pause, now);
-            gw_pkt_release(sw->pool, pkt);
+        struct gw_switch_hop hop;
+        if (!sw->is_plain || !gw_switch_is_plain(pkt)) {
+            if (count - i > FETCH_AHEAD)
+                fetch(sw, pkts[i + FETCH_AHEAD]);
+            take(sw, in, pkt, now);
             continue;
         }
-        if (!admits(sw, pkt, in, now))
-            continue;
-        if (traffic == GW_TRAFFIC_OWN) {
-            if (!turn_round(sw, pkt, now)) {
-                drop(sw, pkt, &sw->stats.malformed);
-                continue;
-            }
-            hop.is_own = true;
-        }
-        if (traffic == GW_TRAFFIC_TENSOR && !is_at_home(sw, pkt, in)) {
-            drop(sw, pkt, &sw->stats.spoofed);
-            continue;
-        }
-        if (traffic == GW_TRAFFIC_TENSOR || traffic == GW_TRAFFIC_SLOT) {
-            if (!aggregate(sw, pkt, traffic, in, now))
-                continue;
-            hop.has_begun = true;
-        }
-        gw_switch_route_find(&sw->route, pkt, &hop);
-        if (traffic != GW_TRAFFIC_WORKER || pass(sw, pkt, &hop, now))
-            leave(sw, pkt, &hop, now);
+        gw_switch_route_look_up(&sw->route, pkt, &hop);
+        if (hop.out != GW_PORT_NONE)
+            gw_switch_queue_push(&sw->queue, in, hop.out, pkt, now);
+        else
+            drop(sw, pkt, &sw->stats.unroutable);
     }
 }
 
@@ -305,6 +322,11 @@ static const struct gw_node_ops switch_one_ops = {
     .output = switch_output_one,
     .expire = switch_expire,
 };
+
+void gw_switch_foresee(const struct gw_switch *sw)
+{
+    gw_switch_queue_foresee(&sw->queue);
+}
 
 /* What the last stage is told. */
 static struct gw_switch_queue_cfg queue_cfg(const struct gw_switch_cfg *cfg)
@@ -401,6 +423,7 @@ struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg)
     struct gw_switch *sw = gw_arena_take(&arena, sizeof(*sw));
     struct tables tables = carve(sw, cfg, &arena);
     sw->node.ops = cfg->train > 1 || cfg->lossless ? &switch_ops : &switch_one_ops;
+    sw->is_plain = !cfg->learned_max && !cfg->notice;
     sw->node.port_count = cfg->port_count;
     sw->node.deadline = GW_TIME_NEVER;
     sw->timers.node = &sw->node;

@@ -84,6 +84,10 @@ uint32_t gw_switch_fini(struct gw_switch *sw);
 /* The node, for drivers. */
 struct gw_node *gw_switch_node(struct gw_switch *sw);
 
+/* For drivers of many nodes: packets will arrive and leave shortly. Fetches the memory that they
+ * will lead to, and changes nothing. */
+void gw_switch_foresee(const struct gw_switch *sw);
+
 /* Replaces the routes from the next packet on. */
 void gw_switch_set_routes(struct gw_switch *sw, const struct gw_switch_routes *routes);
 

@@ -25,10 +25,16 @@ struct gw_switch_classify {
 enum gw_switch_traffic gw_switch_classify_other(const struct gw_switch_classify *stage,
                                                 const struct gw_pkt *pkt);
 
+/* Data and its answers: no stage looks into them. */
+static inline bool gw_switch_is_plain(const struct gw_pkt *pkt)
+{
+    return pkt->q.kind <= GW_PKT_NACK;
+}
+
 static inline enum gw_switch_traffic gw_switch_classify(const struct gw_switch_classify *stage,
                                                         const struct gw_pkt *pkt)
 {
-    if (pkt->q.kind <= GW_PKT_NACK)
+    if (gw_switch_is_plain(pkt))
         return GW_TRAFFIC_PLAIN;
     return gw_switch_classify_other(stage, pkt);
 }

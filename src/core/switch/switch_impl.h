@@ -16,6 +16,7 @@ struct gw_switch_link {
 
 struct gw_switch {
     struct gw_node node;
+    bool is_plain; /* data and its answers are routed and queued, and nothing else */
     struct gw_switch_classify classify;
     struct gw_switch_route route;
     struct gw_switch_aggregate aggregate;

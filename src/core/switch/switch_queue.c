@@ -5,36 +5,14 @@
 
 #include "core/switch/lossless.h"
 
-/* What every packet touches, in as few cache lines as possible. */
-struct port {
-    uint64_t in_bytes;
-    uint64_t out_bytes;
-    uint64_t out_packets;
-    struct gw_pkt *kept; /* the first of the next train, out of the queue already */
-    bool is_ready;       /* see core/node.h */
-    bool has_classes;    /* of its own, in struct gw_port_rest */
-    uint64_t qdisc_state[];
-};
-
 /* What few packets touch: losses, and those that are served as of another class. */
 struct gw_port_rest {
-    uint8_t classes[GW_CLASSES]; /* as which each is served, if the port has its own */
+    uint8_t classes[GW_CLASSES]; /* as which each is served */
     uint64_t trimmed_bytes;
     uint64_t dropped_bytes;
     uint64_t trims;
     struct gw_class_losses losses[GW_CLASSES];
 };
-
-static struct port *port_at(const struct gw_switch_queue *queue, uint16_t index)
-{
-    return (struct port *)(void *)(queue->ports + index * queue->port_stride);
-}
-
-/* In the discipline's queues; gw_switch_queue_backlog() has the rest. */
-static uint32_t backlog(const struct port *port)
-{
-    return ((const struct gw_qdisc_state *)port->qdisc_state)->backlog;
-}
 
 static bool is_control(const struct gw_pkt *pkt)
 {
@@ -45,7 +23,7 @@ void gw_switch_queue_carve(struct gw_switch_queue *queue, const struct gw_switch
                            struct gw_arena *arena)
 {
     GW_ASSERT(cfg->qdisc->algo.state_size <= GW_QDISC_STATE_MAX);
-    queue->port_stride = gw_aligned(sizeof(struct port) + cfg->qdisc->algo.state_size);
+    queue->port_stride = gw_aligned(sizeof(struct gw_switch_port) + cfg->qdisc->algo.state_size);
     queue->ports = gw_arena_take(arena, cfg->port_count * queue->port_stride);
     queue->rest = gw_arena_take(arena, cfg->port_count * sizeof(*queue->rest));
     if (cfg->lossless)
@@ -65,8 +43,11 @@ void gw_switch_queue_init(struct gw_switch_queue *queue, const struct gw_switch_
     queue->pool = cfg->pool;
     if (cfg->lossless)
         gw_lossless_init(queue->lossless, cfg->lossless, timers);
-    for (uint16_t i = 0; i < cfg->port_count; i++)
-        cfg->qdisc->init(port_at(queue, i)->qdisc_state, cfg->qdisc_cfg, cfg->capacity[i]);
+    for (uint16_t i = 0; i < cfg->port_count; i++) {
+        cfg->qdisc->init(gw_switch_port_at(queue, i)->qdisc_state, cfg->qdisc_cfg,
+                         cfg->capacity[i]);
+        gw_switch_queue_set_classes(queue, i, (const uint8_t[GW_CLASSES]){0, 1, 2, 3, 4, 5, 6, 7});
+    }
 }
 
 /* `victim` is dropped, by the discipline or for good. */
@@ -84,11 +65,14 @@ static void lose(struct gw_switch_queue *queue, uint16_t out, struct gw_pkt *vic
     gw_pkt_release(queue->pool, victim);
 }
 
-/* The discipline has cut `bytes` off `victim`. */
-static void trim(struct gw_switch_queue *queue, uint16_t out, struct gw_pkt *victim, uint32_t bytes,
-                 gw_time now)
+/* The discipline has cut `victim`, by what is missing in the books of the port. */
+static void trim(struct gw_switch_queue *queue, uint16_t out, struct gw_pkt *victim, gw_time now)
 {
+    const struct gw_switch_port *port = gw_switch_port_at(queue, out);
     struct gw_port_rest *rest = &queue->rest[out];
+    uint32_t bytes =
+        (uint32_t)(port->in_bytes - port->out_bytes - rest->trimmed_bytes - rest->dropped_bytes) -
+        gw_switch_queue_backlog(queue, out);
     rest->trims++;
     rest->trimmed_bytes += bytes;
     if (queue->lossless)
@@ -96,37 +80,24 @@ static void trim(struct gw_switch_queue *queue, uint16_t out, struct gw_pkt *vic
     gw_pkt_drop_payload(queue->pool, victim);
 }
 
-void gw_switch_queue_push(struct gw_switch_queue *queue, uint16_t in, uint16_t out,
-                          struct gw_pkt *pkt, gw_time now)
+void gw_switch_queue_prepare(struct gw_switch_queue *queue, uint16_t in, uint16_t out,
+                             struct gw_pkt *pkt, gw_time now)
 {
-    struct port *port = port_at(queue, out);
-    uint32_t before = backlog(port), size = pkt->q.size;
-    struct gw_pkt *victim = NULL;
-    port->in_bytes += size;
-    if (port->has_classes)
-        pkt->q.class = queue->rest[out].classes[pkt->q.class];
+    pkt->q.class = queue->rest[out].classes[pkt->q.class];
     if (queue->lossless) {
         pkt->q.in = in;
         gw_lossless_queued(queue->lossless, out, pkt, now);
     }
-    enum gw_qdisc_verdict verdict;
-    uint32_t after;
-    for (;; before = after) {
-        uint64_t room = gw_shared_buffer_room(&queue->shared, queue->shared_used, before, pkt);
-        verdict = queue->qdisc->enqueue(port->qdisc_state, queue->qdisc_cfg, &queue->discipline,
-                                        pkt, room, &victim);
-        after = backlog(port);
-        queue->shared_used += (uint64_t)after - before; /* may fall: a tail was cut */
-        if (verdict != GW_QDISC_EVICTED)
-            break;
-        lose(queue, out, victim, false, now);
-    }
+}
+
+bool gw_switch_queue_settle(struct gw_switch_queue *queue, uint16_t out,
+                            enum gw_qdisc_verdict verdict, struct gw_pkt *victim, gw_time now)
+{
     if (verdict == GW_QDISC_TRIMMED)
-        trim(queue, out, victim, before + size - after, now);
-    else if (verdict != GW_QDISC_QUEUED)
+        trim(queue, out, victim, now);
+    else
         lose(queue, out, victim, verdict == GW_QDISC_SHED, now);
-    if (after)
-        gw_node_report(queue->node, out, &port->is_ready);
+    return verdict != GW_QDISC_EVICTED;
 }
 
 /* Whether `pkt` may follow `last` in a train: all but the last are of one length. */
@@ -141,24 +112,25 @@ static bool may_follow(const struct gw_pkt *first, const struct gw_pkt *last,
 
 /* The next packet of a port: the kept one, or the head of the queue; NULL when there is none. With
  * `only_control` data stays where it is. */
-static struct gw_pkt *take_next(struct gw_switch_queue *queue, struct port *port, bool only_control)
+static struct gw_pkt *take_next(struct gw_switch_queue *queue, struct gw_switch_port *port,
+                                bool only_control)
 {
     struct gw_pkt *pkt = port->kept;
     if (pkt && (!only_control || is_control(pkt))) {
         port->kept = NULL;
         return pkt;
     }
-    uint32_t before = backlog(port);
+    uint32_t before = gw_switch_port_backlog(port);
     if (before == 0)
         return NULL;
     pkt = queue->qdisc->dequeue(port->qdisc_state, queue->qdisc_cfg, &queue->discipline);
-    queue->shared_used -= before - backlog(port);
+    queue->shared_used -= before - gw_switch_port_backlog(port);
     return pkt;
 }
 
 /* A train of at most `max` packets. */
-static uint32_t take_train(struct gw_switch_queue *queue, struct port *port, struct gw_pkt **pkts,
-                           uint32_t max)
+static uint32_t take_train(struct gw_switch_queue *queue, struct gw_switch_port *port,
+                           struct gw_pkt **pkts, uint32_t max)
 {
     uint32_t count = 0;
     while (count < max) {
@@ -177,7 +149,8 @@ static uint32_t take_train(struct gw_switch_queue *queue, struct port *port, str
 }
 
 /* While data is held back, control leaves one by one: what is kept may be data. */
-static uint32_t take_control(struct gw_switch_queue *queue, struct port *port, struct gw_pkt **pkts)
+static uint32_t take_control(struct gw_switch_queue *queue, struct gw_switch_port *port,
+                             struct gw_pkt **pkts)
 {
     struct gw_pkt *pkt = take_next(queue, port, true);
     GW_ASSERT(pkt && is_control(pkt)); /* there is some, and every discipline serves it first */
@@ -188,9 +161,9 @@ static uint32_t take_control(struct gw_switch_queue *queue, struct port *port, s
 }
 
 /* Packets that wait, of whatever class. */
-static bool holds(const struct port *port)
+static bool holds(const struct gw_switch_port *port)
 {
-    return port->kept || backlog(port);
+    return port->kept || gw_switch_port_backlog(port);
 }
 
 /* A PAUSE first; then what the other end of the link lets go. */
@@ -198,7 +171,7 @@ static uint32_t lossless_output(struct gw_switch_queue *queue, uint16_t out, str
                                 uint32_t max, gw_time now)
 {
     struct gw_lossless *lossless = queue->lossless;
-    struct port *port = port_at(queue, out);
+    struct gw_switch_port *port = gw_switch_port_at(queue, out);
     uint32_t count = 0;
     if (max == 0)
         return 0;
@@ -219,32 +192,14 @@ static uint32_t lossless_output(struct gw_switch_queue *queue, uint16_t out, str
 /* Whether the port has anything that it may send now. */
 static bool is_ready(const struct gw_switch_queue *queue, uint16_t out)
 {
-    const struct port *port = port_at(queue, out);
+    const struct gw_switch_port *port = gw_switch_port_at(queue, out);
     return queue->lossless ? gw_lossless_is_ready(queue->lossless, out, holds(port)) : holds(port);
-}
-
-uint32_t gw_switch_queue_output_one(struct gw_switch_queue *queue, uint16_t out,
-                                    struct gw_pkt **pkts, uint32_t max)
-{
-    struct port *port = port_at(queue, out);
-    uint32_t before = backlog(port);
-    if (max == 0 || before == 0) {
-        port->is_ready = before != 0;
-        return before ? GW_OUTPUT_MORE : 0;
-    }
-    pkts[0] = queue->qdisc->dequeue(port->qdisc_state, queue->qdisc_cfg, &queue->discipline);
-    uint32_t after = backlog(port);
-    port->out_packets++;
-    port->out_bytes += before - after;
-    queue->shared_used -= before - after;
-    port->is_ready = after != 0;
-    return after ? 1 | GW_OUTPUT_MORE : 1;
 }
 
 uint32_t gw_switch_queue_output(struct gw_switch_queue *queue, uint16_t out, struct gw_pkt **pkts,
                                 uint32_t max, gw_time now)
 {
-    struct port *port = port_at(queue, out);
+    struct gw_switch_port *port = gw_switch_port_at(queue, out);
     uint32_t count;
     max = max < queue->train ? max : queue->train;
     if (queue->lossless) {
@@ -257,10 +212,18 @@ uint32_t gw_switch_queue_output(struct gw_switch_queue *queue, uint16_t out, str
     return port->is_ready ? count | GW_OUTPUT_MORE : count;
 }
 
+void gw_switch_queue_foresee(const struct gw_switch_queue *queue)
+{
+    if (!queue->qdisc->foresee)
+        return;
+    for (uint16_t i = 0; i < queue->node->port_count; i++)
+        queue->qdisc->foresee(gw_switch_port_at(queue, i)->qdisc_state, &queue->discipline);
+}
+
 static void report(struct gw_switch_queue *queue, uint16_t port)
 {
     if (is_ready(queue, port))
-        gw_node_report(queue->node, port, &port_at(queue, port)->is_ready);
+        gw_node_report(queue->node, port, &gw_switch_port_at(queue, port)->is_ready);
 }
 
 void gw_switch_queue_obey(struct gw_switch_queue *queue, uint16_t port, gw_time time, gw_time now)
@@ -279,25 +242,26 @@ void gw_switch_queue_expire(struct gw_switch_queue *queue, enum gw_port_timer ki
 bool gw_switch_queue_mark_at(struct gw_switch_queue *queue, uint16_t port, uint32_t bytes)
 {
     return queue->qdisc->mark_at &&
-           queue->qdisc->mark_at(port_at(queue, port)->qdisc_state, queue->qdisc_cfg, bytes);
+           queue->qdisc->mark_at(gw_switch_port_at(queue, port)->qdisc_state, queue->qdisc_cfg,
+                                 bytes);
 }
 
 void gw_switch_queue_set_classes(struct gw_switch_queue *queue, uint16_t index,
                                  const uint8_t classes[GW_CLASSES])
 {
-    struct port *port = port_at(queue, index);
-    port->has_classes = false;
+    struct gw_switch_port *port = gw_switch_port_at(queue, index);
+    port->prepares = queue->lossless != NULL;
     for (uint32_t i = 0; i < GW_CLASSES; i++) {
         GW_ASSERT((i == GW_CLASS_CONTROL) == (classes[i] == GW_CLASS_CONTROL));
         GW_ASSERT(classes[i] < GW_CLASSES);
-        port->has_classes |= classes[i] != i;
+        port->prepares |= classes[i] != i;
         queue->rest[index].classes[i] = classes[i];
     }
 }
 
 uint32_t gw_switch_queue_clear(struct gw_switch_queue *queue, uint16_t index, gw_time now)
 {
-    struct port *port = port_at(queue, index);
+    struct gw_switch_port *port = gw_switch_port_at(queue, index);
     uint32_t count = 0;
     for (struct gw_pkt *pkt; (pkt = take_next(queue, port, false)) != NULL; count++)
         lose(queue, index, pkt, false, now);
@@ -306,7 +270,7 @@ uint32_t gw_switch_queue_clear(struct gw_switch_queue *queue, uint16_t index, gw
 
 struct gw_port_stats gw_switch_queue_stats(const struct gw_switch_queue *queue, uint16_t index)
 {
-    const struct port *port = port_at(queue, index);
+    const struct gw_switch_port *port = gw_switch_port_at(queue, index);
     const struct gw_port_rest *rest = &queue->rest[index];
     struct gw_port_stats stats = {
         .in_bytes = port->in_bytes,
@@ -330,6 +294,6 @@ struct gw_port_stats gw_switch_queue_stats(const struct gw_switch_queue *queue, 
 
 uint32_t gw_switch_queue_backlog(const struct gw_switch_queue *queue, uint16_t index)
 {
-    const struct port *port = port_at(queue, index);
-    return backlog(port) + (port->kept ? port->kept->q.size : 0);
+    const struct gw_switch_port *port = gw_switch_port_at(queue, index);
+    return gw_switch_port_backlog(port) + (port->kept ? port->kept->q.size : 0);
 }

@@ -36,6 +36,18 @@ struct gw_switch_queue_cfg {
     struct gw_pkt_pool *pool;
 };
 
+/* What every packet touches of a port, in as few cache lines as possible. */
+struct gw_switch_port {
+    uint64_t in_bytes;
+    uint64_t out_bytes;
+    uint64_t out_packets;
+    struct gw_pkt *kept; /* the first of the next train, out of the queue already */
+    bool is_ready;       /* see core/node.h */
+    bool prepares;       /* packets before they are queued: it has classes of its own, or the switch
+                            is lossless */
+    uint64_t qdisc_state[];
+};
+
 struct gw_switch_queue {
     struct gw_node *node; /* whose ports these are, and who is told which are ready */
     const struct gw_qdisc_ops *qdisc;
@@ -59,18 +71,76 @@ void gw_switch_queue_carve(struct gw_switch_queue *queue, const struct gw_switch
 void gw_switch_queue_init(struct gw_switch_queue *queue, const struct gw_switch_queue_cfg *cfg,
                           struct gw_prng *prng, struct gw_switch_timers *timers);
 
-/* Takes a packet that came by the port `in` and is to leave by `out`. */
-void gw_switch_queue_push(struct gw_switch_queue *queue, uint16_t in, uint16_t out,
-                          struct gw_pkt *pkt, gw_time now);
+static inline struct gw_switch_port *gw_switch_port_at(const struct gw_switch_queue *queue,
+                                                       uint16_t index)
+{
+    return (struct gw_switch_port *)(void *)(queue->ports + index * queue->port_stride);
+}
+
+/* In the discipline's queues; gw_switch_queue_backlog() has the rest. */
+static inline uint32_t gw_switch_port_backlog(const struct gw_switch_port *port)
+{
+    return ((const struct gw_qdisc_state *)port->qdisc_state)->backlog;
+}
+
+/* What ports that prepare packets do to one before it is queued. */
+void gw_switch_queue_prepare(struct gw_switch_queue *queue, uint16_t in, uint16_t out,
+                             struct gw_pkt *pkt, gw_time now);
+
+/* The discipline has not just queued an arrival. False: it must be offered again. */
+bool gw_switch_queue_settle(struct gw_switch_queue *queue, uint16_t out,
+                            enum gw_qdisc_verdict verdict, struct gw_pkt *victim, gw_time now);
+
+/* Takes a packet that came by the port `in` and is to leave by `out`. This and output_one are what
+ * each hop of a simulation costs, so they are part of their callers. */
+static inline void gw_switch_queue_push(struct gw_switch_queue *queue, uint16_t in, uint16_t out,
+                                        struct gw_pkt *pkt, gw_time now)
+{
+    struct gw_switch_port *port = gw_switch_port_at(queue, out);
+    port->in_bytes += pkt->q.size;
+    if (__builtin_expect(port->prepares, 0))
+        gw_switch_queue_prepare(queue, in, out, pkt, now);
+    enum gw_qdisc_verdict verdict;
+    struct gw_pkt *victim;
+    do {
+        uint32_t before = gw_switch_port_backlog(port);
+        uint64_t room = gw_shared_buffer_room(&queue->shared, queue->shared_used, before, pkt);
+        verdict = queue->qdisc->enqueue(port->qdisc_state, queue->qdisc_cfg, &queue->discipline,
+                                        pkt, room, &victim);
+        /* May fall: a tail was cut. */
+        queue->shared_used += (uint64_t)gw_switch_port_backlog(port) - before;
+    } while (__builtin_expect(verdict != GW_QDISC_QUEUED, 0) &&
+             !gw_switch_queue_settle(queue, out, verdict, victim, now));
+    if (gw_switch_port_backlog(port))
+        gw_node_report(queue->node, out, &port->is_ready);
+}
 
 /* The verb `output` of the node, without trains and with nobody who holds data back: half of what
  * the one below costs. */
-uint32_t gw_switch_queue_output_one(struct gw_switch_queue *queue, uint16_t port,
-                                    struct gw_pkt **pkts, uint32_t max);
+static inline uint32_t gw_switch_queue_output_one(struct gw_switch_queue *queue, uint16_t out,
+                                                  struct gw_pkt **pkts, uint32_t max)
+{
+    struct gw_switch_port *port = gw_switch_port_at(queue, out);
+    uint32_t before = gw_switch_port_backlog(port);
+    if (__builtin_expect(max == 0 || before == 0, 0)) {
+        port->is_ready = before != 0;
+        return before ? GW_OUTPUT_MORE : 0;
+    }
+    pkts[0] = queue->qdisc->dequeue(port->qdisc_state, queue->qdisc_cfg, &queue->discipline);
+    uint32_t after = gw_switch_port_backlog(port);
+    port->out_packets++;
+    port->out_bytes += before - after;
+    queue->shared_used -= before - after;
+    port->is_ready = after != 0;
+    return 1 | (after ? GW_OUTPUT_MORE : 0);
+}
 
 /* The same for every switch. */
 uint32_t gw_switch_queue_output(struct gw_switch_queue *queue, uint16_t port, struct gw_pkt **pkts,
                                 uint32_t max, gw_time now);
+
+/* Fetches what the next packets will touch, and changes nothing. */
+void gw_switch_queue_foresee(const struct gw_switch_queue *queue);
 
 /* A PAUSE for `time` arrived by `port`. */
 void gw_switch_queue_obey(struct gw_switch_queue *queue, uint16_t port, gw_time time, gw_time now);

@@ -75,18 +75,13 @@ static inline uint32_t gw_switch_route_spread(const struct gw_switch_route *rout
     return set.first + gw_switch_route_mix(pkt->q.key, pkt->entropy, route->salt, set.count);
 }
 
-/* Finds the way of a packet, and writes it to `hop`. */
-static inline void gw_switch_route_find(const struct gw_switch_route *route,
-                                        const struct gw_pkt *pkt, struct gw_switch_hop *hop)
+/* Finds the way of a packet in the table, and writes it to `hop`. */
+static inline void gw_switch_route_look_up(const struct gw_switch_route *route,
+                                           const struct gw_pkt *pkt, struct gw_switch_hop *hop)
 {
     const struct gw_switch_routes *table = &route->table;
     hop->spreads = false;
     hop->out = GW_PORT_NONE;
-    if (route->learned) {
-        uint16_t port = gw_learned_port(route->learned, pkt->dst);
-        hop->out = port == GW_PORT_NONE ? route->uplink : port;
-        return;
-    }
     if (pkt->dst >= table->destination_count)
         return;
     uint32_t low = pkt->dst & ((1u << table->block_shift) - 1);
@@ -98,6 +93,19 @@ static inline void gw_switch_route_find(const struct gw_switch_route *route,
     hop->set = (uint16_t)(entry & ~GW_ROUTE_SET);
     hop->spreads = table->sets[hop->set].count > 1;
     hop->out = table->members[gw_switch_route_spread(route, pkt, hop->set)];
+}
+
+/* Finds the way of a packet, and writes it to `hop`. */
+static inline void gw_switch_route_find(const struct gw_switch_route *route,
+                                        const struct gw_pkt *pkt, struct gw_switch_hop *hop)
+{
+    if (!route->learned) {
+        gw_switch_route_look_up(route, pkt, hop);
+        return;
+    }
+    uint16_t port = gw_learned_port(route->learned, pkt->dst);
+    hop->spreads = false;
+    hop->out = port == GW_PORT_NONE ? route->uplink : port;
 }
 
 /* The packet whose way was found last does not go it: whose turn it was has its turn again. */

@@ -1,0 +1,95 @@
+/* Pieces out of chunks of large pages; see memory_pool.h. AddressSanitizer finds what is beyond a
+ * piece as if each had been allocated alone. */
+#include "topo/memory_pool.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
+
+#include "base/align.h"
+
+enum {
+    ALIGNMENT = 2 * GW_CACHE_LINE,
+    LARGE_PAGE = 2 << 20, /* bytes, of x86-64 and of most others */
+#ifdef __SANITIZE_ADDRESS__
+    GAP = ALIGNMENT, /* bytes between two pieces */
+#else
+    GAP = 0,
+#endif
+};
+
+/* The front of each chunk. */
+struct gw_memory_chunk {
+    struct gw_memory_chunk *next;
+    size_t size; /* of the chunk: whole large pages */
+    void *mapped;
+    size_t mapped_size; /* enough for a chunk that begins with a large page */
+};
+
+/* Makes memory one that nobody may touch, or that one may. */
+static void set_open(void *memory, size_t size, bool is_open)
+{
+#ifdef __SANITIZE_ADDRESS__
+    if (is_open)
+        ASAN_UNPOISON_MEMORY_REGION(memory, size);
+    else
+        ASAN_POISON_MEMORY_REGION(memory, size);
+#else
+    (void)memory;
+    (void)size;
+    (void)is_open;
+#endif
+}
+
+static size_t whole(size_t size, size_t unit)
+{
+    return (size + unit - 1) / unit * unit;
+}
+
+static struct gw_memory_chunk *chunk_open(size_t size)
+{
+    size_t mapped_size = size + LARGE_PAGE;
+    void *mapped =
+        mmap(NULL, mapped_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) {
+        fprintf(stderr, "gradwire: out of memory (%zu bytes)\n", size);
+        exit(EXIT_FAILURE);
+    }
+    struct gw_memory_chunk *chunk = (void *)whole((uintptr_t)mapped, LARGE_PAGE);
+    madvise(chunk, size, MADV_HUGEPAGE); /* where that is refused, runs are slower */
+    *chunk = (struct gw_memory_chunk){.size = size, .mapped = mapped, .mapped_size = mapped_size};
+    set_open(chunk + 1, size - sizeof(*chunk), false);
+    return chunk;
+}
+
+void *gw_memory_pool_take(struct gw_memory_pool *pool, size_t size)
+{
+    size_t room = whole(size + !size + GAP, ALIGNMENT);
+    if (room > pool->left) {
+        size_t front = whole(sizeof(struct gw_memory_chunk), ALIGNMENT);
+        struct gw_memory_chunk *chunk = chunk_open(whole(front + room, LARGE_PAGE));
+        chunk->next = pool->chunks;
+        pool->chunks = chunk;
+        pool->left = chunk->size - front;
+    }
+    void *piece = (unsigned char *)pool->chunks + pool->chunks->size - pool->left;
+    pool->left -= room;
+    set_open(piece, size, true);
+    return piece;
+}
+
+void gw_memory_pool_clear(struct gw_memory_pool *pool)
+{
+    while (pool->chunks) {
+        struct gw_memory_chunk *chunk = pool->chunks;
+        pool->chunks = chunk->next;
+        set_open(chunk, chunk->size, true);
+        munmap(chunk->mapped, chunk->mapped_size);
+    }
+    pool->left = 0;
+}

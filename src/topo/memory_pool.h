@@ -1,0 +1,23 @@
+/*
+ * Memory for many pieces that live as long as a run, and that a run touches in no order of
+ * addresses: in large pages, where the system has them, since a processor remembers too few small
+ * ones. Pieces are never freed one by one.
+ */
+#ifndef GW_TOPO_MEMORY_POOL_H
+#define GW_TOPO_MEMORY_POOL_H
+
+#include <stddef.h>
+
+/* All zero: empty. */
+struct gw_memory_pool {
+    struct gw_memory_chunk *chunks;
+    size_t left; /* bytes of the first one that are free */
+};
+
+/* `size` zeroed bytes on whole pairs of cache lines, as gw_memory_aligned() gives them. */
+void *gw_memory_pool_take(struct gw_memory_pool *pool, size_t size);
+
+/* Frees all pieces. */
+void gw_memory_pool_clear(struct gw_memory_pool *pool);
+
+#endif
