@@ -139,6 +139,9 @@ struct gradwire_options {
     uint32_t spin_us;      /* who waits for a call looks for so long, at most a second, before it
                               sleeps, and so does the I/O thread; where others need the cores both
                               sleep at once. 100 */
+    const char *urgency; /* by which rule messages choose the class of their packets: "message", as
+                            the call says; "pias", from class 6 down as they age, whatever it says;
+                            or with a preset of the rule, as "pias:kernel". "message" */
 };
 
 /* A job that this process has opened. */

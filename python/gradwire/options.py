@@ -44,6 +44,7 @@ class JobOptions(TypedDict, total=False):
     insecure_key_file: bool | None
     encrypt: bool | None
     spin_us: int | None
+    urgency: str | None
 
 
 class CallOptions(TypedDict, total=False):

@@ -31,6 +31,7 @@ enum {
     KEY_WINDOW,
     KEY_CC,
     KEY_LB,
+    KEY_URGENCY,
     KEY_PATHS,
     KEY_RATE,
     KEY_ANNOUNCE,
@@ -64,6 +65,8 @@ static const struct argp_option options[] = {
     {"window", KEY_WINDOW, "N", 0, "fragments on their way (256)", 0},
     {"cc", KEY_CC, "NAME", 0, "congestion control of flows between ranks (smartt)", 0},
     {"lb", KEY_LB, "NAME", 0, "load balancing of flows between ranks (reps)", 0},
+    {"urgency", KEY_URGENCY, "RULE", 0,
+     "by which messages choose the class of their packets: message (default), pias, pfabric", 0},
     {"paths", KEY_PATHS, "N", 0, "UDP source ports to send from (1)", 0},
     {"rate", KEY_RATE, "RATE", 0, "of the links, for flows between ranks (as measured)", 0},
     {"announce", KEY_ANNOUNCE, "HOW", 0,
@@ -164,6 +167,8 @@ static const char **text_of(struct gradwire_options *own, int key)
         return &own->cc;
     case KEY_LB:
         return &own->lb;
+    case KEY_URGENCY:
+        return &own->urgency;
     case KEY_ANNOUNCE:
         return &own->announce;
     case KEY_SIGNALS:

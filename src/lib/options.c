@@ -315,6 +315,10 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
     if (gw_overlay_parts_transport(options.lb ? options.lb : "reps", &plan->parts_transport,
                                    error) != 0)
         return GRADWIRE_ERR_INVALID;
+    const char *urgency = options.urgency ? options.urgency : "message";
+    if (gw_overlay_urgency(urgency, &plan->transport, error) != 0 ||
+        gw_overlay_urgency(urgency, &plan->parts_transport, error) != 0)
+        return GRADWIRE_ERR_INVALID;
     code = take_faults(plan, error);
     if (code)
         return code;

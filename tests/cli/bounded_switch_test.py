@@ -61,30 +61,44 @@ class BoundedSwitchTest(unittest.TestCase):
             time.sleep(0.05)
         self.fail(f"nobody attached to {path}")
 
-    def bench(self, job, rank, join, switch):
+    def bench(self, job, rank, join, switch, *more):
         return self.start(
             "bench", "--via", "ring", "--job", f"job{job}", "--world", "2", "--rank", str(rank),
             "--join", f"127.0.0.1:{join}", "--switch", f"127.0.0.1:{switch}", "--rate", "100Mbps",
             "--size", "400KB", "--iters", "8", "--bound", str(BOUND), "--bound-pull", str(BOUND),
-            "--importance", "means", "--json", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            "--importance", "means", "--json", *more, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
-    def test_unimportant_packets_are_lost_first(self):
+    def run_jobs(self, *more):
+        """The jobs side by side: the results of their ranks 0, and what the leaf's queue has lost."""
         with tempfile.TemporaryDirectory() as self.folder:
             top, leaf, *joins = free_ports(2 + JOBS)
             above = self.switch("top", top, "1Gbps")
             below = self.switch("leaf", leaf, "100Mbps", top)
             self.await_neighbour(above)
-            ranks = [self.bench(job, rank, joins[job], top if rank else leaf)
+            ranks = [self.bench(job, rank, joins[job], top if rank else leaf, *more)
                      for job in range(JOBS) for rank in (0, 1)]
+            results = []
             for number, rank in enumerate(ranks):
                 out, errors = rank.communicate(timeout=DEADLINE_S)
                 self.assertEqual(rank.returncode, 0, errors)
                 if number % 2 == 0:
-                    self.assertGreater(json.loads(out)["missing"]["contributions"], 0)
-            losses = self.status(below)["queues"]["losses"]
-            self.assertGreater(losses["unimportant"][CLASS], 0)
-            self.assertEqual(losses["drops"], losses["unimportant"])
-            self.assertEqual(sum(losses["drops"]), losses["drops"][CLASS])
+                    results.append(json.loads(out))
+            return results, self.status(below)["queues"]["losses"]
+
+    def test_unimportant_packets_are_lost_first(self):
+        results, losses = self.run_jobs()
+        for result in results:
+            self.assertGreater(result["missing"]["contributions"], 0)
+        self.assertGreater(losses["unimportant"][CLASS], 0)
+        self.assertEqual(losses["drops"], losses["unimportant"])
+        self.assertEqual(sum(losses["drops"]), losses["drops"][CLASS])
+
+    def test_messages_fall_in_class_as_they_age(self):
+        """By PIAS, whose kernel module's preset lets them fall once, after 100 KiB."""
+        _, losses = self.run_jobs("--urgency", "pias:kernel", "--size", "1MB")
+        drops = losses["drops"]
+        self.assertGreater(drops[CLASS - 1], 0)
+        self.assertEqual(sum(drops), drops[CLASS] + drops[CLASS - 1])
 
 
 BINARY = os.path.abspath(sys.argv.pop(1))

@@ -1,11 +1,15 @@
 /* Trains, paths, transports and endpoints of an overlay; see overlay.h. */
 #include "net/roles/overlay.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/error.h"
 #include "net/node_memory.h"
 
 enum {
     SPAN_MAX = 1024,
+    RULE_MAX = 32, /* length of an urgency's name, with its end */
     HOPS = 2,
     /* Packets of a window, unless a rate was given: with fewer, a receiver would wait for more
      * before it answers. */
@@ -77,6 +81,24 @@ int gw_overlay_parts_transport(const char *lb, struct gw_transport *transport, c
         return code;
     detect_by(transport, "timeout");
     set(transport, "rto", HAIL_RTO_TEXT);
+    return GW_OK;
+}
+
+int gw_overlay_urgency(const char *text, struct gw_transport *transport, char *error)
+{
+    char name[RULE_MAX];
+    size_t length = strcspn(text, ":");
+    snprintf(name, sizeof(name), "%.*s", (int)length, text);
+    const struct gw_algo *algo = gw_registry_find(&gw_urgency_registry, name);
+    if (!algo)
+        return gw_net_fail(error, GW_ERR_UNKNOWN, "no rule of urgency is called %s", name);
+    const struct gw_urgency_ops *urgency = (const struct gw_urgency_ops *)algo;
+    bool is_out = gw_transport_is_blast(transport) && urgency->ranks_by_place;
+    transport->urgency = urgency == &gw_urgency_message || is_out ? NULL : urgency;
+    gw_algo_defaults(algo, transport->urgency_cfg.bytes);
+    if (text[length] &&
+        gw_algo_preset(algo, transport->urgency_cfg.bytes, text + length + 1) != GW_OK)
+        return gw_net_fail(error, GW_ERR_UNKNOWN, "%s has no preset %s", name, text + length + 1);
     return GW_OK;
 }
 

@@ -80,6 +80,13 @@ int gw_overlay_transport(const char *cc, const char *lb, bool by_switch, uint32_
  */
 int gw_overlay_parts_transport(const char *lb, struct gw_transport *transport, char *error);
 
+/*
+ * How urgent the packets of the transport's messages are, by the rule of that name, or by one of
+ * its presets: NAME:PRESET. Blasts, whose packets leave in no order, keep their class where the
+ * rule goes by places. Returns 0, or GW_ERR_UNKNOWN with `error` filled.
+ */
+int gw_overlay_urgency(const char *text, struct gw_transport *transport, char *error);
+
 /* How often receivers of blasts report, on links of which processes know the rate, or 0; equal on
  * all processes of a job. */
 gw_time gw_overlay_report_every(const struct gw_overlay_links *links);

@@ -350,6 +350,7 @@ static void options_plan__names_what_is_out_of_range(void **state)
     REFUSES(job, long_name, "job");
     REFUSES(join, long_name, "join");
     REFUSES(key_file, "/nonexistent/key", "/nonexistent/key");
+    REFUSES(urgency, "haste", "no rule of urgency is called haste");
     REFUSES(authenticate, 1, "key_file is not given");
     REFUSES(encrypt, 1, "encrypt needs a key: key_file is not given");
 }

@@ -1,6 +1,8 @@
-/* What processes on the network know without talking: what a rank lets leave by its port. */
+/* What processes on the network know without talking: what a rank lets leave by its port, and by
+ * which rules. */
 #include "support.h"
 
+#include "base/error.h"
 #include "net/roles/overlay.h"
 
 /* What is between packets on the wire is part of the rate that a process was told. */
@@ -49,11 +51,36 @@ static void overlay_transport__infers_losses_where_packets_keep_their_order(void
     }
 }
 
+static void overlay_urgency__takes_rules_and_their_presets(void **state)
+{
+    static const struct gw_urgency_sample young = {.bytes = 10000000, .sent = 200000, .class = 2};
+    struct gw_transport t = {0}, blasts = {0};
+    char error[GW_NET_ERROR_MAX];
+    (void)state;
+    assert_int_equal(gw_overlay_transport("smartt", "reps", false, 1, &t, error), 0);
+    assert_int_equal(gw_overlay_parts_transport("reps", &blasts, error), 0);
+    assert_int_equal(gw_overlay_urgency("pias", &t, error), 0);
+    assert_int_equal(t.urgency->pick(&t.urgency_cfg, &young).class, GW_CLASS_DATA_MAX);
+    assert_int_equal(gw_overlay_urgency("pias:kernel", &t, error), 0);
+    assert_int_equal(t.urgency->pick(&t.urgency_cfg, &young).class, GW_CLASS_DATA_MAX - 1);
+    assert_int_equal(gw_overlay_urgency("message", &t, error), 0);
+    assert_null(t.urgency);
+    assert_int_equal(gw_overlay_urgency("pfabric", &t, error), 0);
+    assert_non_null(t.urgency);
+    assert_int_equal(gw_overlay_urgency("pfabric", &blasts, error), 0);
+    assert_null(blasts.urgency);
+    assert_int_equal(gw_overlay_urgency("pias:none", &t, error), GW_ERR_UNKNOWN);
+    assert_string_equal(error, "pias has no preset none");
+    assert_int_equal(gw_overlay_urgency("haste", &t, error), GW_ERR_UNKNOWN);
+    assert_string_equal(error, "no rule of urgency is called haste");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(overlay_port_bps__leaves_room_for_what_ethernet_adds),
         cmocka_unit_test(overlay_transport__infers_losses_where_packets_keep_their_order),
+        cmocka_unit_test(overlay_urgency__takes_rules_and_their_presets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
