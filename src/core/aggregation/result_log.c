@@ -23,6 +23,13 @@ static void forget(struct gw_result_log *log, const struct gw_kept_result *entry
     log->owed -= entry->is_owed;
 }
 
+/* The entry holds nothing any more. */
+static void clear_entry(struct gw_result_log *log, struct gw_kept_result *entry)
+{
+    forget(log, entry);
+    *entry = (struct gw_kept_result){.buf = GW_BUF_NONE};
+}
+
 size_t gw_result_log_size(uint32_t count)
 {
     return count * sizeof(struct gw_kept_result);
@@ -57,10 +64,8 @@ void gw_result_log_keep(struct gw_result_log *log, struct gw_pkt *pkt)
 
 void gw_result_log_drop(struct gw_result_log *log, uint32_t seq)
 {
-    if (log->count == 0 || entry_of(log, seq)->seq != seq)
-        return;
-    forget(log, entry_of(log, seq));
-    *entry_of(log, seq) = (struct gw_kept_result){.buf = GW_BUF_NONE};
+    if (log->count && entry_of(log, seq)->seq == seq)
+        clear_entry(log, entry_of(log, seq));
 }
 
 bool gw_result_log_take(struct gw_result_log *log, uint32_t seq, struct gw_pkt *pkt)
@@ -87,8 +92,7 @@ void gw_result_log_drop_early(struct gw_result_log *log, uint32_t seq)
         struct gw_kept_result *entry = &log->entries[i];
         if (!entry->is_there || (int32_t)(entry->seq - seq) < 0)
             continue;
-        forget(log, entry);
-        *entry = (struct gw_kept_result){.buf = GW_BUF_NONE};
+        clear_entry(log, entry);
     }
 }
 
@@ -138,9 +142,7 @@ void gw_result_log_repeat(struct gw_result_log *log)
 
 void gw_result_log_clear(struct gw_result_log *log)
 {
-    for (uint32_t i = 0; i < log->count; i++) {
-        forget(log, &log->entries[i]);
-        log->entries[i] = (struct gw_kept_result){.buf = GW_BUF_NONE};
-    }
+    for (uint32_t i = 0; i < log->count; i++)
+        clear_entry(log, &log->entries[i]);
     log->at = log->end;
 }

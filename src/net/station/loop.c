@@ -312,11 +312,11 @@ static gw_time wake_time(const struct gw_loop *loop, gw_time until)
 /* Before it would sleep for longer, amid many packets. */
 static void yield(struct gw_loop *loop, gw_time wake)
 {
-    gw_time soon = gw_loop_now(loop) + YIELD_MAX;
-    if (loop->received >= YIELD_FROM && gw_deadline_before(soon, wake) &&
+    bool is_amid_many = loop->received >= YIELD_FROM;
+    loop->received = 0;
+    if (is_amid_many && gw_deadline_before(gw_loop_now(loop) + YIELD_MAX, wake) &&
         !gw_time_before(gw_clock_now(), loop->alone_until))
         gw_yield(YIELD_MAX, &loop->alone_until);
-    loop->received = 0;
 }
 
 /* What may be passed over in the next turn, as ppoll() says. */
