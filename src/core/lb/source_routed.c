@@ -3,8 +3,10 @@
  * they can carry (DLCP, section 3.2.3, second option; XPath, ToN 2016).
  *
  * Which paths there are is the controller's business: struct gw_path_labels has them in the order
- * of use, weights included, and loses a path when that is withdrawn. Flows start at random places
- * in that order. Where no controller is, the flow walks over all labels.
+ * of use, weights included, and loses a path when that is withdrawn. Each cycle of a flow starts at
+ * a random place in that order: flows that kept in step would meet at the same links for as long as
+ * they last, and where a link is full the same one of them would lose each time. Where no
+ * controller is, the flow walks over all labels.
  *
  * Invariant: a cycle uses each entry of the list once.
  */
@@ -13,6 +15,9 @@
 struct source_routed {
     const struct gw_path_labels *paths; /* or NULL */
     uint32_t at;                        /* entry to use next */
+    uint32_t left;                      /* entries that the cycle has not used */
+    uint32_t count;                     /* entries of the cycle; the list may change meanwhile */
+    struct gw_prng prng;
 };
 
 _Static_assert(sizeof(struct source_routed) <= GW_LB_STATE_MAX, "state fits");
@@ -22,8 +27,9 @@ static void source_routed_init(void *state, const void *config, const struct gw_
 {
     struct source_routed *flow = state;
     (void)config;
-    *flow = (struct source_routed){.paths = path->labels};
-    flow->at = gw_prng_below(&prng, flow->paths ? flow->paths->count : UINT32_C(1) << 16);
+    *flow = (struct source_routed){.paths = path->labels, .prng = prng};
+    if (!flow->paths)
+        flow->at = gw_prng_below(&flow->prng, UINT32_C(1) << 16);
 }
 
 static uint16_t source_routed_pick(void *state, const void *config, const struct gw_lb_next *next,
@@ -35,8 +41,13 @@ static uint16_t source_routed_pick(void *state, const void *config, const struct
     (void)now;
     if (!flow->paths || flow->paths->count == 0)
         return (uint16_t)flow->at++;
+    if (flow->left == 0 || flow->count != flow->paths->count) {
+        flow->left = flow->count = flow->paths->count;
+        flow->at = gw_prng_below(&flow->prng, flow->left);
+    }
     uint32_t at = flow->at < flow->paths->count ? flow->at : 0;
     flow->at = at + 1;
+    flow->left--;
     return flow->paths->labels[at];
 }
 

@@ -166,6 +166,25 @@ static void source_routed_pick__follows_the_list(void **state)
         assert_true(started[i]);
 }
 
+/* Flows do not keep in step: each cycle has each entry once, and starts at any of them. */
+static void source_routed_pick__starts_each_cycle_anew(void **state)
+{
+    enum { COUNT = 8, CYCLES = 400 };
+    static const uint16_t labels[COUNT] = {0, 1, 2, 3, 4, 5, 6, 7};
+    const struct gw_path_labels list = {.labels = labels, .count = COUNT};
+    uint32_t starts[COUNT] = {0};
+    (void)state;
+    struct balancer b = routed_make(&list, 1);
+    for (uint32_t cycle = 0; cycle < CYCLES; cycle++) {
+        uint32_t first = pick(&b);
+        starts[first]++;
+        for (uint32_t i = 1; i < COUNT; i++)
+            assert_int_equal(pick(&b), (first + i) % COUNT);
+    }
+    for (uint32_t i = 0; i < COUNT; i++)
+        assert_in_range(starts[i], CYCLES / COUNT / 2, CYCLES / COUNT * 2);
+}
+
 /* A path that is withdrawn is not used by the very next packet; without any, labels are walked. */
 static void source_routed_pick__leaves_withdrawn_paths_at_once(void **state)
 {
@@ -197,6 +216,7 @@ int main(void)
         cmocka_unit_test(spray_pick__loads_paths_evenly),
         cmocka_unit_test(spray_pick__takes_turns),
         cmocka_unit_test(source_routed_pick__follows_the_list),
+        cmocka_unit_test(source_routed_pick__starts_each_cycle_anew),
         cmocka_unit_test(source_routed_pick__leaves_withdrawn_paths_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
