@@ -159,6 +159,30 @@ uint32_t gw_buf_own(struct gw_buf_pool *bufs, uint32_t buf, size_t size)
     return copy;
 }
 
+static bool settle(struct gw_buf_pool *bufs, struct gw_pkt *pkt)
+{
+    if (!gw_buf_is_lent(pkt->buf))
+        return true;
+    uint32_t buf = gw_buf_claim(bufs);
+    if (buf == GW_BUF_NONE)
+        return false;
+    memcpy(gw_buf_bytes(bufs, buf), gw_buf_payload(bufs, pkt->buf), pkt->data.len);
+    pkt->buf = buf;
+    return true;
+}
+
+uint32_t gw_pkt_settle(struct gw_pkt_pool *pool, struct gw_pkt **pkts, uint32_t count)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (settle(pool->bufs, pkts[i]))
+            pkts[kept++] = pkts[i];
+        else
+            gw_pkt_release(pool, pkts[i]);
+    }
+    return kept;
+}
+
 uint32_t gw_flow_key(uint32_t src, uint32_t dst, uint32_t flow)
 {
     return (uint32_t)(gw_mix64(((uint64_t)src << 32 | dst) ^ gw_mix64(flow)) >> 32);

@@ -24,6 +24,14 @@
 #define GW_BUF_NONE UINT32_MAX
 
 /*
+ * From here on to GW_BUF_NONE: no buffer, but memory of somebody else where the payload lies, lent
+ * for as long as it takes to hand over the train that a node has just put out. Who keeps such a
+ * packet longer, or looks at its payload as a buffer, settles it first.
+ */
+#define GW_BUF_LENT     (GW_BUF_NONE - GW_BUF_LENT_MAX)
+#define GW_BUF_LENT_MAX 64u
+
+/*
  * If you add a kind: number and layout in wire/wire.h, and what is listed there; fields in
  * core/codec.c; and a case in the input of who takes it: the endpoint (host/endpoint.c), or the
  * switch and the host's cost in the simulator (sim/host_cost.c) if it ends at a link.
@@ -213,6 +221,8 @@ struct gw_buf_pool {
     uint32_t stride; /* from buffer to buffer: `size`, and what is left for a header */
     uint32_t count;
     uint32_t current; /* the block that buffers are taken from; on no list */
+    uint32_t lends;   /* loans so far: the last GW_BUF_LENT_MAX of them count */
+    const void *lent[GW_BUF_LENT_MAX];
 };
 
 struct gw_pkt_pool {
@@ -250,9 +260,29 @@ void gw_buf_release(struct gw_buf_pool *bufs, uint32_t buf);
  */
 uint32_t gw_buf_own(struct gw_buf_pool *bufs, uint32_t buf, size_t size);
 
+/* Names memory as the payload of a packet that is about to leave; GW_BUF_LENT_MAX loans later the
+ * name means something else. */
+static inline uint32_t gw_buf_lend(struct gw_buf_pool *bufs, const void *bytes)
+{
+    uint32_t slot = bufs->lends++ % GW_BUF_LENT_MAX;
+    bufs->lent[slot] = bytes;
+    return GW_BUF_LENT + slot;
+}
+
+static inline bool gw_buf_is_lent(uint32_t buf)
+{
+    return buf >= GW_BUF_LENT && buf != GW_BUF_NONE;
+}
+
 static inline unsigned char *gw_buf_bytes(const struct gw_buf_pool *bufs, uint32_t buf)
 {
     return bufs->bytes + (size_t)buf * bufs->stride;
+}
+
+/* Where a payload lies, in a buffer or lent; it is only to be read. */
+static inline const unsigned char *gw_buf_payload(const struct gw_buf_pool *bufs, uint32_t buf)
+{
+    return gw_buf_is_lent(buf) ? bufs->lent[buf - GW_BUF_LENT] : gw_buf_bytes(bufs, buf);
 }
 
 static inline struct gw_pkt *gw_pkt_at(const struct gw_pkt_pool *pool, uint32_t index)
@@ -287,10 +317,9 @@ static inline struct gw_pkt *gw_pkt_claim(struct gw_pkt_pool *pool)
 /* Gives up the packet's payload, keeps the packet. */
 static inline void gw_pkt_drop_payload(struct gw_pkt_pool *pool, struct gw_pkt *pkt)
 {
-    if (pkt->buf != GW_BUF_NONE) {
+    if (pkt->buf < GW_BUF_LENT)
         gw_buf_release(pool->bufs, pkt->buf);
-        pkt->buf = GW_BUF_NONE;
-    }
+    pkt->buf = GW_BUF_NONE;
 }
 
 /* Frees the packet and gives up its payload. */
@@ -301,6 +330,13 @@ static inline void gw_pkt_release(struct gw_pkt_pool *pool, struct gw_pkt *pkt)
     pool->free_head = gw_pkt_index(pool, pkt);
     pool->free_count++;
 }
+
+/*
+ * Copies payloads that are lent into buffers of their own, so that the packets, all of data, may be
+ * kept. Returns how many are left in front of `pkts`: those for which no buffer is free are
+ * released.
+ */
+uint32_t gw_pkt_settle(struct gw_pkt_pool *pool, struct gw_pkt **pkts, uint32_t count);
 
 /* A first-in first-out queue of packets, linked through q.next. */
 struct gw_pkt_fifo {

@@ -8,9 +8,10 @@
  * finds its neighbour at once, and one that nobody agreed on is dropped. Class and ECN travel in
  * the TOS byte.
  *
- * Trains stay trains: each call hands over one of them. A train for which there is no room is kept;
- * nothing is lost here but by request (`faults`). One thread. Errors are 0 or GW_ERR_* with a text
- * of at most GW_NET_ERROR_MAX bytes that names the address at fault.
+ * Trains stay trains: each call hands over one of them. A train for which there is no room is kept,
+ * with copies of payloads that are lent (core/pkt.h); nothing is lost here but by request
+ * (`faults`). One thread. Errors are 0 or GW_ERR_* with a text of at most GW_NET_ERROR_MAX bytes
+ * that names the address at fault.
  *
  * Another datapath is a folder, which defines struct gw_datapath_ops gw_datapath_NAME, and the line
  * GW_REGISTER(NAME) in datapath.def. What arrives becomes packets by datagram.h, and tx_faults.h

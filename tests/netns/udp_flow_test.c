@@ -88,6 +88,7 @@ static void process_open(struct process *process, const struct wire_case *test, 
     process->cfg.ack_every = test->ack_every;
     process->cfg.ack_delay = 100 * GW_US;
     process->cfg.stall = GUARD / 2;
+    process->cfg.lends = true;
     gw_test_host_open(&process->host, &process->cfg, PKTS);
     struct gw_datapath_cfg cfg = {
         .pool = &process->host.pool,

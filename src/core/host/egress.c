@@ -209,6 +209,7 @@ uint32_t gw_egress_output(struct gw_node *node, uint16_t port, struct gw_pkt **p
             count = ring_output(ep, egress, class, pkts, max, now);
         }
         if (count && stays_here(ep, pkts[0])) {
+            count = gw_pkt_settle(ep->pool, pkts, count);
             gw_node_input(node, port, pkts, count, now); /* to this host: it takes no link */
             count = 0;
         }

@@ -71,6 +71,8 @@ struct gw_endpoint_cfg {
                                    both ends, and counts as span_max if it is larger */
     const struct gw_finish *finish; /* of messages that arrive without payload (simulation); as
                                        in struct gw_expect */
+    bool lends; /* data leaves with its payload where the message has it (GW_BUF_LENT), which
+                   whoever takes packets from this node must know; else in a buffer */
     struct gw_pkt_pool *pool; /* packets and, if messages carry payload, buffers of >= mtu bytes */
 };
 

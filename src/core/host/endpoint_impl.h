@@ -8,6 +8,9 @@
 #ifndef GW_CORE_ENDPOINT_IMPL_H
 #define GW_CORE_ENDPOINT_IMPL_H
 
+#include <string.h>
+
+#include "base/align.h"
 #include "base/bits.h"
 #include "base/heap.h"
 #include "base/index_queue.h"
@@ -181,7 +184,7 @@ static inline bool gw_begins_in(const void *piece, const void *first, uint64_t s
 static inline struct gw_pkt *gw_sender_claim(struct gw_endpoint *ep, bool has_payload)
 {
     struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
-    if (pkt && has_payload) {
+    if (pkt && has_payload && !ep->cfg.lends) {
         pkt->buf = gw_buf_claim(ep->pool->bufs);
         if (pkt->buf == GW_BUF_NONE) {
             gw_pkt_release(ep->pool, pkt);
@@ -190,6 +193,20 @@ static inline struct gw_pkt *gw_sender_claim(struct gw_endpoint *ep, bool has_pa
     }
     ep->stats.pool_empty += !pkt;
     return pkt;
+}
+
+/* Gives the packet `size` bytes of a message for its payload. Lent ones are fetched into the
+ * caches: they are read when the train is full. */
+static inline void gw_sender_fill(const struct gw_endpoint *ep, struct gw_pkt *pkt,
+                                  const void *bytes, uint32_t size)
+{
+    if (!ep->cfg.lends) {
+        memcpy(gw_buf_bytes(ep->pool->bufs, pkt->buf), bytes, size);
+        return;
+    }
+    pkt->buf = gw_buf_lend(ep->pool->bufs, bytes);
+    for (uint32_t i = 0; i < size; i += GW_CACHE_LINE)
+        __builtin_prefetch((const char *)bytes + i);
 }
 
 /* A sender is about to emit a packet. True: it begins a train, and may choose an entropy. */

@@ -216,7 +216,7 @@ static void put(struct departure *departure, const struct gw_pkt *pkt)
     struct iovec pieces[PIECES] = {{frame.hdr, frame.hdr_size}};
     if (payload)
         pieces[count++] =
-            (struct iovec){gw_buf_bytes(memory->base.cfg.pool->bufs, pkt->buf), payload};
+            (struct iovec){(void *)gw_buf_payload(memory->base.cfg.pool->bufs, pkt->buf), payload};
     if (departure->peer->auth && departure->peer->auth->encrypts) {
         count = encrypt(departure, pieces, count);
     } else if (departure->peer->auth) {
@@ -276,6 +276,11 @@ static int send_memory(struct gw_datapath *datapath, uint16_t number, struct gw_
     };
     struct gw_pkt *late = gw_tx_faults_take_late(&memory->faults, number);
     bool has_faults = gw_tx_faults_exist(&memory->faults);
+    if (has_faults) {
+        uint32_t left = gw_pkt_settle(memory->base.cfg.pool, pkts, count);
+        memory->base.stats.no_room += count - left;
+        count = left;
+    }
     pthread_rwlock_rdlock(&town.lock);
     departure.to = find(&peer->addr);
     for (uint32_t i = 0; i < count; i++) {

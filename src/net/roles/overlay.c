@@ -156,6 +156,7 @@ int gw_overlay_endpoint_open(struct gw_endpoint_cfg *cfg, struct gw_endpoint **e
     cfg->ack_delay = GW_OVERLAY_HOST_TIME;
     cfg->ack_holes = cfg->ack_entropies <= 1; /* what is sent by one path comes in its order */
     cfg->train = gw_overlay_train(cfg->hdr, cfg->mtu);
+    cfg->lends = true; /* the loop hands trains over at once */
     cfg->generation = (uint16_t)cfg->seed;
     size_t size = gw_endpoint_size(cfg);
     if (size == 0)

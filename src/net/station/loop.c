@@ -20,6 +20,7 @@ enum {
 #define YIELD_MAX (1 * GW_MS) /* those who compute take longer, a peer of ours seldom */
 
 _Static_assert((int)GW_LOOP_FOREIGN_MAX >= (int)GW_ATTACH_SIZE_MAX, "a message fits");
+_Static_assert((int)GW_DATAPATH_TRAIN_MAX <= (int)GW_BUF_LENT_MAX, "a whole train may be lent");
 
 struct gw_loop *gw_loop_open(const struct gw_loop_cfg *cfg)
 {
@@ -237,7 +238,7 @@ static int hand_over(struct gw_loop *loop, uint32_t port, struct gw_pkt **pkts, 
     if (way.peer != GW_DIRECTS_NO_PEER)
         return gw_datapath_send(loop->cfg.datapath, way.peer, pkts, count, error);
     if (way.to != GW_LOOP_PORT_NONE)
-        deliver(loop, way.to, pkts, count, now);
+        deliver(loop, way.to, pkts, gw_pkt_settle(loop->cfg.pool, pkts, count), now);
     else
         lose(loop, pkts, count);
     return GW_OK;

@@ -33,6 +33,7 @@ struct gw_udp_tx {
     struct gw_frame frames[GW_UDP_PLACES]; /* their lengths count the authentication */
     uint8_t options[GW_UDP_PLACES];        /* signals that travel in the IP header's options */
     uint8_t auths[GW_UDP_PLACES][GW_AUTH_SIZE];
+    uint8_t *kept;        /* payloads that were lent, of a batch that waits */
     uint8_t *sealed;      /* encrypted datagrams, side by side; NULL: none are */
     uint32_t sealed_size; /* of those of this batch */
     struct iovec pieces[GW_UDP_PLACES][GW_UDP_PIECES];

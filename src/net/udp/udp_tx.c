@@ -23,19 +23,21 @@ enum {
 bool gw_udp_tx_init(struct gw_udp *udp)
 {
     struct gw_udp_tx *tx = &udp->tx;
+    tx->kept = malloc((size_t)GW_UDP_PLACES * udp->base.cfg.mtu);
     tx->batches = calloc(udp->base.cfg.pool->bufs->count, sizeof(*tx->batches));
     tx->singles = calloc(udp->base.peers_max, sizeof(*tx->singles));
     if (udp->base.cfg.encrypts)
         tx->sealed =
             malloc((size_t)GW_UDP_PLACES * (GW_WIRE_HDR_MAX + udp->base.cfg.mtu + GW_AUTH_SIZE));
-    return tx->batches && tx->singles && (tx->sealed || !udp->base.cfg.encrypts);
+    return tx->kept && tx->batches && tx->singles && (tx->sealed || !udp->base.cfg.encrypts);
 }
 
-/* Whether a header may be written before this payload: it has none yet in this batch. */
+/* Whether a header may be written before this payload: it is in a buffer, and has none yet in this
+ * batch. */
 static bool claim_front(struct gw_udp *udp, uint32_t buf)
 {
     struct gw_udp_tx *tx = &udp->tx;
-    if (tx->batches[buf] == tx->batch)
+    if (gw_buf_is_lent(buf) || tx->batches[buf] == tx->batch)
         return false;
     tx->batches[buf] = tx->batch;
     return true;
@@ -84,7 +86,8 @@ static void place(struct gw_udp *udp, uint32_t at, const struct gw_pkt *pkt, str
     } else {
         pieces[0] = (struct iovec){frame->hdr, frame->hdr_size};
         if (payload)
-            pieces[count++] = (struct iovec){gw_udp_datagram(udp, pkt->buf, 0), payload};
+            pieces[count++] =
+                (struct iovec){(void *)gw_buf_payload(udp->base.cfg.pool->bufs, pkt->buf), payload};
     }
     if (auth) {
         GW_ASSERT(!is_whole || payload + GW_AUTH_SIZE <= udp->base.cfg.pool->bufs->size);
@@ -107,6 +110,12 @@ static uint8_t take_signal(const struct gw_pkt *pkt, struct gw_frame *frame)
     return tos >> 2;
 }
 
+static bool has_encryption(const struct gw_udp *udp, uint16_t peer)
+{
+    const struct gw_auth *auth = udp->base.peers[peer].auth;
+    return auth && auth->encrypts;
+}
+
 /* Adds a packet to the batch; `is_copy`: the packet itself comes again. */
 static void add(struct gw_udp *udp, const struct gw_codec *codec, struct gw_pkt *pkt, bool is_copy)
 {
@@ -116,7 +125,7 @@ static void add(struct gw_udp *udp, const struct gw_codec *codec, struct gw_pkt 
     tx->options[at] = udp->base.cfg.signals_by_option ? take_signal(pkt, &tx->frames[at]) : 0;
     tx->pkts[at] = is_copy ? NULL : pkt;
     struct gw_auth *auth = udp->base.peers[tx->peer].auth;
-    if (auth && auth->encrypts)
+    if (has_encryption(udp, tx->peer))
         place_encrypted(udp, at, pkt, auth);
     else
         place(udp, at, pkt, auth);
@@ -151,6 +160,11 @@ static void load(struct gw_udp *udp, uint16_t number, struct gw_pkt **pkts, uint
     tx->batch++;
     tx->peer = number;
     tx->singles[number] -= tx->singles[number] > 0;
+    if (has_faults || has_encryption(udp, number)) {
+        uint32_t left = gw_pkt_settle(udp->base.cfg.pool, pkts, count);
+        udp->base.stats.no_room += count - left;
+        count = left;
+    }
     for (uint32_t i = 0; i < count; i++) {
         GW_DEBUG_ASSERT(pkts[i]->entropy == pkts[0]->entropy);
         if (has_faults)
@@ -196,6 +210,21 @@ static void drop_front(struct gw_udp *udp, uint32_t count)
         struct gw_pkt *pkt = tx->pkts[tx->first++];
         if (pkt)
             gw_pkt_release(udp->base.cfg.pool, pkt);
+    }
+}
+
+/* The batch has to wait: what is lent to it is copied. */
+static void keep(struct gw_udp *udp)
+{
+    struct gw_udp_tx *tx = &udp->tx;
+    for (uint32_t i = tx->first; i < tx->count; i++) {
+        struct iovec *payload = &tx->pieces[i][1];
+        if (!tx->pkts[i] || !gw_buf_is_lent(tx->pkts[i]->buf))
+            continue;
+        uint8_t *copy = tx->kept + (size_t)i * udp->base.cfg.mtu;
+        memcpy(copy, payload->iov_base, payload->iov_len);
+        payload->iov_base = copy;
+        tx->pkts[i]->buf = GW_BUF_NONE;
     }
 }
 
@@ -268,6 +297,7 @@ static int flush(struct gw_udp *udp, char *error)
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             tx->is_blocked = true;
             udp->base.stats.blocked++;
+            keep(udp);
             return GW_OK;
         } else if (is_uncut(count, is_group)) {
             tx->singles[tx->peer] = SINGLES;
@@ -335,6 +365,7 @@ void gw_udp_tx_fini(struct gw_udp *udp)
     drop_front(udp, udp->tx.count - udp->tx.first);
     gw_tx_faults_fini(&udp->faults, udp->base.cfg.pool);
     free(udp->tx.sealed);
+    free(udp->tx.kept);
     free(udp->tx.singles);
     free(udp->tx.batches);
 }

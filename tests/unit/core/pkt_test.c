@@ -244,6 +244,41 @@ static void buf_own__copies_only_what_is_shared(void **state)
     assert_int_equal(f->bufs.refs[buf], 2);
 }
 
+/* What is lent takes no buffer until it is settled, which copies it; where no buffer is free the
+ * packet goes. */
+static void pkt_settle__copies_what_is_lent(void **state)
+{
+    enum { LEN = BUF_SIZE - 1 };
+    struct fixture *f = *state;
+    unsigned char memory[3][LEN];
+    struct gw_pkt *pkts[4];
+    uint32_t own = gw_buf_claim(&f->bufs), taken = 0;
+    for (uint32_t i = 0; i < 3; i++) {
+        memset(memory[i], (int)i + 1, LEN);
+        pkts[i] = gw_pkt_claim(&f->pool);
+        pkts[i]->data.len = LEN;
+        pkts[i]->buf = gw_buf_lend(&f->bufs, memory[i]);
+        assert_true(gw_buf_is_lent(pkts[i]->buf));
+        assert_ptr_equal(gw_buf_payload(&f->bufs, pkts[i]->buf), memory[i]);
+    }
+    pkts[3] = gw_pkt_claim(&f->pool);
+    pkts[3]->buf = own;
+    assert_false(gw_buf_is_lent(own) || gw_buf_is_lent(GW_BUF_NONE));
+    assert_ptr_equal(gw_buf_payload(&f->bufs, own), gw_buf_bytes(&f->bufs, own));
+    gw_pkt_drop_payload(&f->pool, pkts[1]); /* gives nothing back */
+    assert_int_equal(pkts[1]->buf, GW_BUF_NONE);
+    pkts[1]->buf = gw_buf_lend(&f->bufs, memory[1]);
+    while (taken < BUFS - 2 && gw_buf_claim(&f->bufs) != GW_BUF_NONE)
+        taken++;
+    struct gw_pkt *first = pkts[0]; /* the one that gets the last buffer */
+    assert_int_equal(gw_pkt_settle(&f->pool, pkts, 4), 2);
+    memset(memory, 0, sizeof(memory));
+    assert_ptr_equal(pkts[0], first);
+    assert_int_equal(pkts[1]->buf, own);
+    for (uint32_t k = 0; k < LEN; k++)
+        assert_int_equal(gw_buf_bytes(&f->bufs, pkts[0]->buf)[k], 1);
+}
+
 static void seq_before__holds_around_the_wrap(void **state)
 {
     (void)state;
@@ -317,6 +352,7 @@ int main(void)
         cmocka_unit_test(buf_front__lies_between_payloads),
         TEST(pkt_release__frees_a_shared_payload_last),
         TEST(buf_own__copies_only_what_is_shared),
+        TEST(pkt_settle__copies_what_is_lent),
         cmocka_unit_test(seq_before__holds_around_the_wrap),
         TEST(pool_init__accepts_empty_pools),
         TEST(pkt_fifo__keeps_order_and_counts_bytes),

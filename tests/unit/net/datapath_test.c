@@ -6,7 +6,11 @@
 #include "host.h"
 #include "support.h"
 
+#include <errno.h>
 #include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "net/datapath.h"
@@ -25,6 +29,17 @@ enum {
 };
 
 #define COOKIE UINT64_C(0x1122334455660000)
+
+static bool is_full; /* no socket has room */
+
+/* Stands before the C library's function of that name: loopback never pushes back by itself. */
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+    if (!is_full)
+        return syscall(SYS_sendmsg, fd, message, flags);
+    errno = EAGAIN;
+    return -1;
+}
 
 static void datapath_find__knows_the_list(void **state)
 {
@@ -458,6 +473,56 @@ static void encrypts_a_shared_payload(const struct gw_datapath_ops *ops)
     close_pair(pair);
 }
 
+/* Payloads that are lent are read before the call returns, and never later: not for a packet that
+ * is held back, and not for a train that waits until the socket has room. */
+static void reads_what_is_lent_at_once(const struct gw_datapath_ops *ops,
+                                       const struct gw_datapath_cfg *cfg, struct gw_auth *ours,
+                                       struct gw_auth *theirs)
+{
+    struct pair *pair = open_pair(ops, cfg);
+    struct side *a = &pair->sides[0], *b = &pair->sides[1];
+    static unsigned char memory[TRAIN][MTU];
+    unsigned char expected[MTU];
+    befriend(a, b, ours);
+    befriend(b, a, theirs);
+    for (uint32_t round = 0; round < 3; round++) {
+        struct gw_pkt *pkts[2 * TRAIN], *train[TRAIN];
+        for (uint32_t i = 0; i < TRAIN; i++) {
+            train[i] = make(a, i, MTU);
+            gw_buf_release(&a->host.bufs, train[i]->buf);
+            gw_test_fill(memory[i], MTU, i);
+            train[i]->buf = gw_buf_lend(&a->host.bufs, memory[i]);
+        }
+        is_full = round == 1;
+        assert_int_equal(gw_datapath_send(a->datapath, 1, train, TRAIN, pair->error), 0);
+        memset(memory, 0, sizeof(memory));
+        is_full = false;
+        assert_int_equal(gw_datapath_flush(a->datapath, pair->error), 0);
+        uint32_t count = receive(pair, b, pkts, 2 * TRAIN);
+        assert_int_equal(count, cfg->faults.delay_q32 && round == 0 ? TRAIN - 1 : TRAIN);
+        for (uint32_t i = 0; i < count; i++) {
+            gw_test_fill(expected, MTU, pkts[i]->seq);
+            assert_memory_equal(gw_buf_bytes(&b->host.bufs, pkts[i]->buf), expected, MTU);
+            gw_pkt_release(&b->host.pool, pkts[i]);
+        }
+    }
+    assert_int_equal(gw_datapath_stats(a->datapath)->blocked, strcmp(ops->name, "udp") == 0);
+    close_pair(pair);
+}
+
+static void borrows(const struct gw_datapath_ops *ops)
+{
+    reads_what_is_lent_at_once(ops, &plain, NULL, NULL);
+    reads_what_is_lent_at_once(
+        ops, &(struct gw_datapath_cfg){.faults.delay_q32 = UINT64_C(1) << 32}, NULL, NULL);
+    for (int encrypts = 0; encrypts < 2; encrypts++) {
+        struct gw_auth ours = auth_of("secret", true, encrypts),
+                       theirs = auth_of("secret", false, encrypts);
+        reads_what_is_lent_at_once(ops, &(struct gw_datapath_cfg){.encrypts = encrypts}, &ours,
+                                   &theirs);
+    }
+}
+
 static void loses_doubles_and_delays(const struct gw_datapath_ops *ops)
 {
     static const uint64_t certain = UINT64_C(1) << 32;
@@ -583,6 +648,7 @@ static void all_datapaths__keep_the_contract(void **state)
         authenticates(ops, false);
         authenticates(ops, true);
         encrypts_a_shared_payload(ops);
+        borrows(ops);
         loses_doubles_and_delays(ops);
         survives_an_empty_pool(ops);
         counts_what_it_did_not_read(ops);
