@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/option.h"
+#include "workload/model/drop_expect.h"
 #include "workload/model/drop_plan.h"
 #include "workload/model/drop_trial.h"
 
@@ -22,6 +23,7 @@ enum {
     KEY_QUEUES,
     KEY_COSTS,
     KEY_FORMULA,
+    KEY_TRIAL,
     KEY_SIMULATE,
     KEY_JSON,
     WHY_MAX = 512,
@@ -37,6 +39,7 @@ struct thresholds_args {
     uint64_t arrival_bps;
     uint64_t service_bps;
     struct gw_drop_port port;
+    uint64_t trial;    /* arrivals, for frequent losses; 0: none */
     uint64_t simulate; /* arrivals; 0: none */
     bool json;
 };
@@ -51,6 +54,8 @@ static const struct argp_option options[] = {
     {"costs", KEY_COSTS, "FILE.csv", 0, "extra rounds by loss, instead of figure 5 of DLCP", 0},
     {"formula", KEY_FORMULA, "NAME", 0, "of losses: joint, or paper, that of appendix B (joint)",
      0},
+    {"trial", KEY_TRIAL, "N", 0,
+     "expect losses as a trial of N arrivals has them where it refutes the formula (10000000)", 0},
     {"simulate", KEY_SIMULATE, "N", 0,
      "try the thresholds out: N Poisson arrivals through the discipline itself", 0},
     {"json", KEY_JSON, 0, 0, "print one JSON value", 0},
@@ -129,6 +134,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         return args->port.paper || strcmp(text, "joint") == 0
                    ? 0
                    : gw_option_refuse("formula", text, "joint or paper");
+    case KEY_TRIAL:
+        return gw_option_number("trial", text, 0, SIMULATE_MAX, &args->trial);
     case KEY_SIMULATE:
         return gw_option_number("simulate", text, 1, SIMULATE_MAX, &args->simulate);
     case KEY_JSON:
@@ -203,10 +210,11 @@ static void add_seen(json_t *row, const char *name, const struct gw_drop_seen *s
 
 static json_t *queue_json(const struct gw_drop_choice *choice, uint32_t queue, double load)
 {
-    return json_pack("{s:i, s:o, s:I, s:I, s:o, s:o, s:o}", "queue", (int)queue, "load", real(load),
-                     "threshold", (json_int_t)choice->threshold, "limit", (json_int_t)choice->limit,
-                     "small_loss", real(choice->loss.small), "large_loss", real(choice->loss.large),
-                     "cost", real(choice->cost));
+    return json_pack("{s:i, s:o, s:I, s:I, s:o, s:b, s:o, s:b, s:o}", "queue", (int)queue, "load",
+                     real(load), "threshold", (json_int_t)choice->threshold, "limit",
+                     (json_int_t)choice->limit, "small_loss", real(choice->loss.small),
+                     "small_tried", choice->small_tried, "large_loss", real(choice->loss.large),
+                     "large_tried", choice->large_tried, "cost", real(choice->cost));
 }
 
 static void print_json(const struct gw_drop_plan *plan, const struct gw_drop_port *port,
@@ -255,17 +263,27 @@ static void print_seen(const struct gw_drop_trial *trial, uint32_t queues)
     }
 }
 
+static char mark(bool tried)
+{
+    return tried ? '*' : ' ';
+}
+
 static void print_text(const struct gw_drop_plan *plan, const struct gw_drop_port *port,
                        const struct outcome *outcome)
 {
+    bool tried = false;
     printf("%-5s %7s %10s %10s %12s %12s %10s\n", "queue", "load", "S", "L", "small_loss",
            "large_loss", "cost");
     for (uint32_t q = 0; q < port->queues; q++) {
         const struct gw_drop_choice *choice = &plan->queues[q];
-        printf("%-5u %7.4f %10" PRIu64 " %10" PRIu64 " %12.3g %12.3g %10.3g\n", q + 1,
+        printf("%-5u %7.4f %10" PRIu64 " %10" PRIu64 " %11.3g%c %11.3g%c %10.3g\n", q + 1,
                port->loads[q], choice->threshold, choice->limit, shown(choice->loss.small),
-               shown(choice->loss.large), shown(choice->cost));
+               mark(choice->small_tried), shown(choice->loss.large), mark(choice->large_tried),
+               shown(choice->cost));
+        tried = tried || choice->small_tried || choice->large_tried;
     }
+    if (tried)
+        puts("* as tried out, which refutes the formula; the others are by it");
     if (outcome)
         print_seen(&outcome->trial, port->queues);
     printf("\nThe losses cost %.3g rounds. For a scenario or a switch:\n\nqueue:\n  kind: dlcp\n",
@@ -292,6 +310,8 @@ static int find(struct thresholds_args *args)
         gw_drop_port_load(port, &model, (double)args->arrival_bps / (double)args->service_bps);
         error = gw_drop_plan_make(&plan, port, why, sizeof(why));
     }
+    if (!error && !port->paper)
+        gw_drop_expect(&plan, port, args->trial);
     if (!error && args->simulate)
         error = try_out(&outcome, &plan, args, why);
     if (error)
@@ -310,6 +330,7 @@ int gw_cmd_thresholds(int argc, char **argv)
         .options = options, .parser = parse_option, .args_doc = "NAME|FILE.csv", .doc = doc};
     struct thresholds_args args = {
         .service_bps = UINT64_C(100000000000),
+        .trial = 10000000, /* about a second */
         .port = {.queues = GW_DROP_QUEUES_MAX, .small = 0.5, .buffer = 512000, .packet = 1500},
     };
     argp_err_exit_status = GW_EXIT_USAGE;

@@ -11,7 +11,7 @@ from command_case import CommandCase
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 LAYERS = "layer,kind,weights,biases,macs\n"
 COSTS = "queue,gradients,loss,rounds\n"
-PORT = ["resnet50", "--arrival", "95Gbps", "--buffer", "64KB"]
+PORT = ["resnet50", "--arrival", "95Gbps", "--buffer", "64KB", "--trial", "100000"]
 SCENARIO = """
 topology: {kind: star, hosts: 2, rate: 10Gbps, latency: 1us}
 workload: {kind: permutation, size: 100KB}
@@ -74,9 +74,21 @@ class ThresholdsTest(CommandCase):
         paper = json.loads(self.find(*PORT, "--formula", "paper", "--json").stdout)
         self.assertNotEqual(self.default()["thresholds"], paper["thresholds"])
 
+    def test_trial__replaces_what_is_frequent(self):
+        words = ["resnet50", "--queues", "1", "--arrival", "200Gbps", "--buffer", "12KB"]
+        formula, tried, paper = (json.loads(self.find(*words, *more, "--json").stdout) for more in (
+            ("--trial", "0"), ("--trial", "100000"), ("--formula", "paper")))
+        self.assertEqual(formula["limits"], tried["limits"])
+        for found, by_trial in ((formula, False), (tried, True), (paper, False)):
+            self.assertIs(found["queues"][0]["small_tried"], by_trial)
+        self.assertNotEqual(formula["queues"][0]["small_loss"], tried["queues"][0]["small_loss"])
+        note = "* as tried out"
+        self.assertNotIn(note, self.find(*words, "--trial", "0").stdout)
+        self.assertIn(note, self.find(*words, "--trial", "100000").stdout)
+
     def test_simulate__sees_what_is_expected(self):
         words = ["resnet50", "--arrival", "120Gbps", "--buffer", "32KB", "--queues", "1"]
-        words += ["--simulate", "100000"]
+        words += ["--trial", "1000000", "--simulate", "100000"]
         row = json.loads(self.find(*words, "--json").stdout)["queues"][0]
         for kind in ("small", "large"):
             seen = row[kind + "_seen"]
@@ -101,6 +113,7 @@ class ThresholdsTest(CommandCase):
         self.refuse("--packet=1: expected a size from 64 B", "--packet", "1")
         self.refuse("--queues=8: expected a whole number", "--queues", "8")
         self.refuse("--simulate=0: expected a whole number from 1", "--simulate", "0")
+        self.refuse("--trial=some: expected a whole number", "--trial", "some")
         self.refuse("--small=2: expected a part", "--small", "2")
         for part in ("0", "1", "100%"):
             self.refuse(f"--small={part}: expected a part between 0 and 1", "--small", part)

@@ -195,12 +195,21 @@ static void divide(struct search *search)
     }
 }
 
+void gw_drop_plan_price(struct gw_drop_plan *plan, const struct gw_drop_port *port)
+{
+    plan->cost = 0;
+    for (uint32_t q = 0; q < port->queues; q++) {
+        struct gw_drop_choice *choice = &plan->queues[q];
+        choice->cost = port->loads[q] > 0 ? cost_of(port, q, choice->loss) : 0;
+        plan->cost += choice->cost;
+    }
+}
+
 /* The losses of all queues, and what each then brings to the others. */
 static void settle(struct search *search, struct gw_drop_plan *plan)
 {
     const struct gw_drop_port *port = search->port;
     for (uint32_t pass = 0; pass < PASSES; pass++) {
-        plan->cost = 0;
         for (uint32_t q = 0; q < port->queues; q++) {
             struct gw_drop_choice *choice = &plan->queues[q];
             *choice = (struct gw_drop_choice){.threshold = search->threshold[q] * search->unit,
@@ -209,12 +218,11 @@ static void settle(struct search *search, struct gw_drop_plan *plan)
             if (port->loads[q] <= 0)
                 continue;
             choice->loss = losses_of(search, q);
-            choice->cost = cost_of(port, q, choice->loss);
-            plan->cost += choice->cost;
             search->served[q] = port->loads[q] * (1 - port->small * choice->loss.small -
                                                   (1 - port->small) * choice->loss.large);
         }
     }
+    gw_drop_plan_price(plan, port);
 }
 
 static void optimise(struct search *search, struct gw_drop_plan *best)

@@ -27,7 +27,8 @@ struct gw_drop_choice {
     uint64_t threshold; /* S, bytes: above it small ones are dropped */
     uint64_t limit;     /* L, bytes: above it all are */
     struct gw_loss loss;
-    double cost; /* rounds */
+    bool small_tried, large_tried; /* that loss was tried out (drop_expect.h), not computed */
+    double cost;                   /* rounds */
 };
 
 struct gw_drop_plan {
@@ -53,5 +54,8 @@ int gw_drop_plan_make(struct gw_drop_plan *plan, const struct gw_drop_port *port
 /* What becomes of given thresholds and limits, in whole packets: losses, costs, and the sequence.
  */
 void gw_drop_plan_rate(struct gw_drop_plan *plan, const struct gw_drop_port *port);
+
+/* What the losses of the plan cost. */
+void gw_drop_plan_price(struct gw_drop_plan *plan, const struct gw_drop_port *port);
 
 #endif

@@ -33,7 +33,7 @@ struct trial {
     double series[SERIES];            /* sums of ln(2)^i / i! from i = 1 on */
     double total;                     /* load of all queues */
     double until[GW_DROP_QUEUES_MAX]; /* part of the arrivals for the queues up to this one */
-    struct gw_drop_seen (*seen)[GW_DROP_KINDS];
+    struct gw_drop_trial *part;       /* of the run, that is going on */
 };
 
 /* Between 0 and 1. */
@@ -96,6 +96,21 @@ static void open_port(struct trial *trial, const struct gw_drop_plan *plan, stru
     trial->ops->init(trial->memory, &trial->cfg, UINT32_MAX);
 }
 
+/* What was dropped by worth or marked met more than S, what was dropped without regard to it more
+ * than L. */
+static void count(struct gw_drop_trial *part, uint32_t q, uint32_t kind,
+                  enum gw_qdisc_verdict verdict, enum gw_ecn ecn)
+{
+    bool over = verdict != GW_QDISC_QUEUED || ecn == GW_ECN_CE;
+    bool beyond = verdict == GW_QDISC_DROPPED;
+    for (uint32_t k = 0; k < GW_DROP_KINDS; k++) {
+        part->either[q][k].arrived++;
+        part->either[q][k].lost += k == GW_DROP_SMALL ? over : beyond;
+    }
+    part->queues[q][kind].arrived++;
+    part->queues[q][kind].lost += verdict != GW_QDISC_QUEUED;
+}
+
 static void arrive(struct trial *trial)
 {
     const struct gw_drop_port *port = trial->port;
@@ -109,12 +124,11 @@ static void arrive(struct trial *trial)
     pkt->q = (struct gw_qpkt){.size = (uint32_t)size + 1,
                               .class = (GW_CLASS_DATA_MAX - q) & GW_CLASS_CONTROL,
                               .ecn = kind == GW_DROP_SMALL ? GW_ECN_NOT_ECT : GW_ECN_ECT0};
-    trial->seen[q][kind].arrived++;
-    if (trial->ops->enqueue(trial->memory, &trial->cfg, &trial->outside, pkt, UINT64_MAX,
-                            &victim) == GW_QDISC_QUEUED)
-        return;
-    trial->seen[q][kind].lost++;
-    gw_pkt_release(&trial->pool, victim);
+    enum gw_qdisc_verdict verdict =
+        trial->ops->enqueue(trial->memory, &trial->cfg, &trial->outside, pkt, UINT64_MAX, &victim);
+    count(trial->part, q, kind, verdict, pkt->q.ecn);
+    if (verdict != GW_QDISC_QUEUED)
+        gw_pkt_release(&trial->pool, victim);
 }
 
 /* Where a part of the run ends the next one begins. */
@@ -157,9 +171,10 @@ static double root(double x)
     return x > 0 ? y : 0;
 }
 
-/* The loss, and its error from how far the parts of the run lie apart. */
-static struct gw_drop_seen sum_up(const struct gw_drop_seen *first, uint32_t stride)
+/* The loss, and its error from how far the parts of the run lie apart. `first` is of the first. */
+static struct gw_drop_seen sum_up(const struct gw_drop_seen *first)
 {
+    const size_t stride = sizeof(struct gw_drop_trial) / sizeof(*first);
     struct gw_drop_seen sum = {0};
     for (uint32_t i = 0; i < PARTS; i++) {
         sum.arrived += first[i * stride].arrived;
@@ -181,7 +196,7 @@ int gw_drop_trial_run(struct gw_drop_trial *trial, const struct gw_drop_plan *pl
                       const struct gw_drop_port *port, uint64_t arrivals, uint64_t seed, char *why,
                       uint32_t why_size)
 {
-    struct gw_drop_seen seen[PARTS][GW_DROP_QUEUES_MAX][GW_DROP_KINDS] = {0};
+    struct gw_drop_trial parts[PARTS] = {0};
     struct trial run = {.port = port, .prng = gw_prng_derive(seed, 0)};
     struct clock clock = {.done = NONE};
     uint64_t room = PACKETS_SPARE;
@@ -200,12 +215,14 @@ int gw_drop_trial_run(struct gw_drop_trial *trial, const struct gw_drop_plan *pl
     struct gw_pkt *packets = gw_memory_zeroed(room, sizeof(*packets));
     open_port(&run, plan, packets, (uint32_t)room);
     for (uint64_t i = 0; i < PARTS; i++) {
-        run.seen = seen[i];
+        run.part = &parts[i];
         run_part(&run, &clock, arrivals * (i + 1) / PARTS - arrivals * i / PARTS);
     }
     free(packets);
     for (uint32_t q = 0; q < port->queues; q++)
-        for (uint32_t kind = 0; kind < GW_DROP_KINDS; kind++)
-            trial->queues[q][kind] = sum_up(&seen[0][q][kind], GW_DROP_QUEUES_MAX * GW_DROP_KINDS);
+        for (uint32_t kind = 0; kind < GW_DROP_KINDS; kind++) {
+            trial->queues[q][kind] = sum_up(&parts[0].queues[q][kind]);
+            trial->either[q][kind] = sum_up(&parts[0].either[q][kind]);
+        }
     return GW_OK;
 }

@@ -25,8 +25,14 @@ struct gw_drop_seen {
     double error; /* of `loss`: its standard deviation, from parts of the run */
 };
 
+/*
+ * Queues hold what they hold when a packet comes, of whichever kind. So all packets of a queue tell
+ * what either kind meets, and `either` is surer of the same losses than `queues`: it counts of both
+ * kinds those that this kind's threshold would have dropped.
+ */
 struct gw_drop_trial {
     struct gw_drop_seen queues[GW_DROP_QUEUES_MAX][GW_DROP_KINDS];
+    struct gw_drop_seen either[GW_DROP_QUEUES_MAX][GW_DROP_KINDS];
 };
 
 /*

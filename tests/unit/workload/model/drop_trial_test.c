@@ -58,6 +58,23 @@ static void gw_drop_trial_run__states_its_error(void **state)
     assert_true(sqrt(stated / RUNS) < 1.5 * apart && sqrt(stated / RUNS) > apart / 1.5);
 }
 
+/* What packets of either kind meet is what those of one kind do, and is surer of the rare kind. */
+static void gw_drop_trial_run__learns_from_packets_of_either_kind(void **state)
+{
+    const struct gw_drop_port port = {.queues = 1, .loads = {1}, .small = 0.9, .packet = MEAN};
+    const struct gw_drop_plan plan = {.queues = {{.threshold = 2 * MEAN, .limit = 4 * MEAN}}};
+    const struct gw_drop_trial trial = run(&port, &plan, ARRIVALS, 1);
+    (void)state;
+    for (uint32_t kind = 0; kind < GW_DROP_KINDS; kind++) {
+        const struct gw_drop_seen *of_kind = &trial.queues[0][kind],
+                                  *of_either = &trial.either[0][kind];
+        assert_int_equal(of_either->arrived, ARRIVALS);
+        assert_true(of_either->lost > of_kind->lost);
+        assert_true(fabs(of_either->loss - of_kind->loss) < 4 * of_kind->error);
+    }
+    assert_true(trial.either[0][GW_DROP_LARGE].error < 0.7 * trial.queues[0][GW_DROP_LARGE].error);
+}
+
 static void gw_drop_trial_run__is_told_by_its_seed(void **state)
 {
     const struct gw_drop_port port = {.queues = 1, .loads = {0.8}, .small = 0.5, .packet = MEAN};
@@ -85,6 +102,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gw_drop_trial_run__loses_what_a_finite_queue_does),
         cmocka_unit_test(gw_drop_trial_run__states_its_error),
+        cmocka_unit_test(gw_drop_trial_run__learns_from_packets_of_either_kind),
         cmocka_unit_test(gw_drop_trial_run__is_told_by_its_seed),
         cmocka_unit_test(gw_drop_trial_run__refuses_too_many_packets),
     };
