@@ -71,6 +71,7 @@ struct gw_blast_tx {
     const struct gw_transport *transport; /* NULL: no blast is here */
     struct gw_bitmap due[GW_IMPORTANCES]; /* turns whose places are to be sent */
     uint32_t in_round[GW_IMPORTANCES];    /* of these, at the beginning of the round and since */
+    uint32_t in_round_least;              /* of both kinds, in any round that is over */
     uint32_t weighed;                     /* turns that may be in these; those behind are all due */
     struct gw_importance rule;            /* by which places are weighed, while some are not */
     uint64_t *found; /* bit p: place p is important, as far as places have been weighed */
