@@ -6,6 +6,7 @@
 #define GW_BASE_ALIGN_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum {
     GW_CACHE_LINE = 64, /* bytes */
@@ -17,11 +18,28 @@ static inline size_t gw_aligned(size_t size)
     return (size + GW_CACHE_LINE - 1) / GW_CACHE_LINE * GW_CACHE_LINE;
 }
 
-/* Fetches `size` bytes for writing that begin a cache line, or lie in one. */
-static inline void gw_prefetch(const void *memory, size_t size)
+/* What is fetched is for: */
+enum gw_prefetch_for {
+    GW_PREFETCH_WRITE,
+    GW_PREFETCH_READ,
+    GW_PREFETCH_LATER, /* to be read, but not at once: L2 is near enough */
+};
+
+/*
+ * Fetches a cache line each 64 bytes from `memory` on, as far as `size` goes. Nothing is touched,
+ * so there need not be any memory there. Compilers leave calls out that have no effect: inline.
+ */
+static inline __attribute__((always_inline)) void gw_prefetch(const void *memory, size_t size,
+                                                              enum gw_prefetch_for use)
 {
-    for (size_t i = 0; i < size; i += GW_CACHE_LINE)
-        __builtin_prefetch((const char *)memory + i, 1);
+    uintptr_t at = (uintptr_t)memory;
+    for (uintptr_t end = at + size; at < end; at += GW_CACHE_LINE)
+        if (use == GW_PREFETCH_WRITE)
+            __builtin_prefetch((const void *)at, 1);
+        else if (use == GW_PREFETCH_READ)
+            __builtin_prefetch((const void *)at);
+        else
+            __builtin_prefetch((const void *)at, 0, 2);
 }
 
 #endif

@@ -174,8 +174,8 @@ static int say_reason(const struct line *line, const struct gw_communicator_even
                    event->about, event->tag, event->bytes, event->room);
     if (event->reason == GW_JOB_MISMATCH && is_rank)
         return SAY(line, GRADWIRE_ERR_PEER,
-                   "a call or message of rank %u is of another size, kind or bound than another "
-                   "rank's",
+                   "a call or message of rank %u is of another size, kind, via or bound than "
+                   "another rank's",
                    event->about);
     if (event->reason == GW_JOB_BROKEN && is_rank)
         return SAY(line, GRADWIRE_ERR_PEER, "rank %u sent a message that makes no sense",

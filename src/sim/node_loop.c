@@ -302,7 +302,7 @@ static __attribute__((noinline)) void run_place(struct gw_sim_part *part, uint32
 static void prefetch_place(const struct gw_sim_part *part, uint32_t place)
 {
     const struct gw_sim *sim = part->sim;
-    gw_prefetch(&sim->nodes[place], sizeof(sim->nodes[place]));
+    gw_prefetch(&sim->nodes[place], sizeof(sim->nodes[place]), GW_PREFETCH_WRITE);
     for (uint32_t p = 0; p < sim->part_count; p++)
         __builtin_prefetch(gw_sim_calendar_inbox(&sim->parts[p], part->row, place), 1);
 }
@@ -314,13 +314,16 @@ static void prefetch_state(const struct gw_sim_part *part, uint32_t place)
     const struct gw_sim_node *node = &sim->nodes[place];
     for (uint32_t p = 0; p < sim->part_count; p++) {
         const struct gw_sim_inbox *inbox = gw_sim_calendar_inbox(&sim->parts[p], part->row, place);
-        gw_prefetch(inbox->keys, inbox->count * sizeof(*inbox->keys));
+        gw_prefetch(inbox->keys, inbox->count * sizeof(*inbox->keys), GW_PREFETCH_WRITE);
     }
-    gw_prefetch(node->departures, 2 * node->departure_room * sizeof(*node->departures));
-    gw_prefetch(node->ports, node->core->port_count * sizeof(*node->ports));
+    gw_prefetch(node->departures, 2 * node->departure_room * sizeof(*node->departures),
+                GW_PREFETCH_WRITE);
+    gw_prefetch(node->ports, node->core->port_count * sizeof(*node->ports), GW_PREFETCH_WRITE);
     size_t most = node->endpoint ? PREFETCH_HOST : PREFETCH_SWITCH;
-    gw_prefetch(node->memory, node->memory_size < most ? node->memory_size : most);
-    gw_prefetch(node->routes, node->routes_size < PREFETCH_SWITCH ? node->routes_size : 0);
+    gw_prefetch(node->memory, node->memory_size < most ? node->memory_size : most,
+                GW_PREFETCH_WRITE);
+    gw_prefetch(node->routes, node->routes_size < PREFETCH_SWITCH ? node->routes_size : 0,
+                GW_PREFETCH_WRITE);
 }
 
 /* Third step: the arrivals in order, and the first packets. */

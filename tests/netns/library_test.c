@@ -302,6 +302,22 @@ static int tensors_of_different_sizes(gradwire *job, int rank)
     return 0;
 }
 
+/* At once, also where those with a bound go from rank to rank and the other by the server. */
+static int bound_at_some_ranks_alone(gradwire *job, int rank)
+{
+    static float x[10000];
+    struct gradwire_call_options how;
+    gradwire_call_options_init(&how, sizeof(how));
+    how.bound = 0.1;
+    int code = gradwire_barrier(job);
+    if (!code)
+        code = gradwire_allreduce_with(job, x, x, 10000, GRADWIRE_FLOAT32, GRADWIRE_SUM,
+                                       rank == 2 ? NULL : &how, NULL);
+    CHECK(code == GRADWIRE_ERR_PEER);
+    CHECK(strstr(gradwire_last_error(), "is of another size, kind, via or bound"));
+    return 0;
+}
+
 static void with_eight_paths(struct gradwire_options *options)
 {
     options->paths = 8;
@@ -457,6 +473,8 @@ static void library_ring__fails_on_all_ranks(void **state)
     run_with(message_that_does_not_come_among_others, NULL);
     run_with(close_with_calls, NULL);
     run_with(tensors_of_different_sizes, NULL);
+    run_with(bound_at_some_ranks_alone, NULL);
+    run_with(bound_at_some_ranks_alone, via_ps);
     via = GRADWIRE_VIA_INA;
 }
 

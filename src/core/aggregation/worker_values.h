@@ -65,19 +65,12 @@ static inline struct gw_scale gw_worker_values_scale(const struct gw_worker_valu
     return is_integer ? gw_scale_integer(1, shares) : gw_scale_named(exponent, shares);
 }
 
-/*
- * Fetches the fragment `ahead` places behind `fragment`, of `size` bytes like that, to be read or
- * written: what the hardware fetches by itself ends with every page. It may lie behind the tensor,
- * of which nothing is touched.
- */
-static inline void gw_fetch_ahead(const void *fragment, size_t size, uint32_t ahead, bool writes)
+/* Where the fragment lies that is `ahead` places behind `fragment`, of `size` bytes like that, to
+ * be fetched: what the hardware fetches by itself ends with every page. It may be behind the
+ * tensor. */
+static inline const void *gw_worker_values_ahead(const void *fragment, size_t size, uint32_t ahead)
 {
-    uintptr_t at = (uintptr_t)fragment + ahead * size;
-    for (uintptr_t end = at + size; at < end; at += GW_CACHE_LINE)
-        if (writes)
-            __builtin_prefetch((const void *)at, 1);
-        else
-            __builtin_prefetch((const void *)at);
+    return (const void *)((uintptr_t)fragment + ahead * size);
 }
 
 /*
@@ -101,7 +94,7 @@ static inline bool gw_worker_values_write(const struct gw_worker_values *values,
         memset(out, 0, 4 * (size_t)pkt->agg.values);
         memcpy(out, in, size);
     }
-    gw_fetch_ahead(in, size, 2, false);
+    gw_prefetch(gw_worker_values_ahead(in, size, 2), size, GW_PREFETCH_READ);
     return raw;
 }
 
@@ -119,7 +112,8 @@ static inline void gw_worker_values_store(const struct gw_worker_values *values,
     const struct gw_scale scale =
         gw_worker_values_scale(values, work, pkt->seq, gw_agg_result_lacks(pkt->agg.bitmap));
     size_t size = (size_t)pkt->agg.values * gw_dtype_size(type);
-    gw_fetch_ahead(out, size, 1, true); /* most results come in order */
+    /* Most results come in order. */
+    gw_prefetch(gw_worker_values_ahead(out, size, 1), size, GW_PREFETCH_WRITE);
     if (pkt->agg_flags & GW_AGG_RAW && type != GW_DTYPE_I32)
         memcpy(out, in, size);
     else

@@ -250,6 +250,7 @@ static int start_sum(struct gw_communicator *comm, uint32_t number, gw_time now)
             return GW_ERR_NO_MEMORY;
     }
     slot->turn = comm->turns++;
+    slot->is_by_servers = true;
     gw_call_row_push(&comm->sums[call->via], number);
     gw_communicator_want_stakes(comm, call->via, now);
     gw_communicator_begin_sums(comm, now);
@@ -284,7 +285,7 @@ int gw_communicator_call(struct gw_communicator *comm, const struct gw_call *cal
     while (comm->slots[number].is_busy)
         number++;
     struct gw_call_slot *slot = &comm->slots[number];
-    *slot = (struct gw_call_slot){.call = *call};
+    *slot = (struct gw_call_slot){.call = *call, .order = comm->ordered};
     if (call->via == GW_VIA_DEFAULT)
         slot->call.via = comm->cfg.via;
     if (!gw_communicator_takes(comm, &slot->call))
@@ -300,6 +301,7 @@ int gw_communicator_call(struct gw_communicator *comm, const struct gw_call *cal
     comm->busy++;
     comm->in_work++;
     comm->moves += gw_call_is_move(&slot->call);
+    comm->ordered += !gw_call_is_move(&slot->call);
     return GW_OK;
 }
 

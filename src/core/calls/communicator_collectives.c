@@ -3,13 +3,14 @@
  * what comes before its time. See communicator.h, and ranks/coll_run.h for what a run does.
  *
  * Two overlap, so that one has something to send while the other waits, and two of those with
- * parts. They begin in the order of the calls, and the number of each is in the tags of its
- * messages.
+ * parts. They begin in the order of the calls, and the low bits of it are in the tags of their
+ * messages. Nothing begins so long after a collective that still runs that these could be equal.
  *
  * Ranks that make different calls at the same turn must not combine what they bring. A message of
  * another length is refused; what lengths do not tell, is in the tags: where they begin depends on
  * kind, type, operation, root, number of segments and whether ranks agree on what is missing. Who
- * gets a message of its call's number that has none of its tags knows that the calls differ.
+ * gets a message of its call's number that has none of its tags knows that the calls differ; and so
+ * does who makes a sum by servers then, since sums have numbers too.
  */
 #include <string.h>
 
@@ -21,6 +22,9 @@
 enum {
     KEPT_MIN = 64,
     KEPT_MAX = 1 << 20, /* events: more than ranks that keep to the protocol can be ahead */
+    /* Calls that may begin after a collective while it runs: half of the numbers in tags, since
+     * where it has ended as many more may have begun. */
+    AHEAD_MAX = (GW_MESH_CALL_MASK + 1) / 2,
 };
 
 struct gw_coll_run_cfg gw_communicator_run_cfg(const struct gw_communicator_cfg *cfg)
@@ -140,13 +144,25 @@ bool gw_communicator_takes_collective(struct gw_communicator *comm, uint32_t num
            tags_of(comm, &call) <= UINT64_C(1) << GW_MESH_SEGMENT_BITS;
 }
 
+/* The number of a call in tags. */
+static uint32_t number_of(uint64_t order)
+{
+    return order & GW_MESH_CALL_MASK;
+}
+
+/* Whether a message, of the tags of collectives, is of the call of this order. */
+static bool is_of_order(const struct gw_event *event, uint64_t order)
+{
+    return event->tag >> GW_MESH_SEGMENT_BITS == number_of(order);
+}
+
 /*
  * The first tag of a collective. Calls that use about as many tags begin apart by a power of two
  * that is no less, so that either all their tags differ or none; a thousand segments that way have
  * 4096 places.
  */
-static uint32_t first_tag(const struct gw_communicator *comm, const struct gw_call *call,
-                          const struct gw_coll_call *collective, uint32_t number)
+static uint32_t first_tag(const struct gw_communicator *comm, const struct gw_call_slot *slot,
+                          const struct gw_coll_call *collective)
 {
     const struct gw_tensor *tensor = &collective->tensor;
     uint64_t tags = tags_of(comm, collective);
@@ -155,11 +171,11 @@ static uint32_t first_tag(const struct gw_communicator *comm, const struct gw_ca
         room++;
     bool is_direct = collective->coll == &gw_coll_direct;
     uint64_t kind = (uint64_t)(collective->parts != NULL) << 63 | (uint64_t)is_direct << 62 |
-                    (uint64_t)collective->root << 24 | (uint64_t)call->kind << 16 |
+                    (uint64_t)collective->root << 24 | (uint64_t)slot->call.kind << 16 |
                     (uint64_t)tensor->type << 8 | tensor->op;
     uint32_t places = UINT32_C(1) << (GW_MESH_SEGMENT_BITS - room);
     uint32_t place = (uint32_t)(gw_mix64(gw_mix64(tags) + kind) % places);
-    return number << GW_MESH_SEGMENT_BITS | place << room;
+    return number_of(slot->order) << GW_MESH_SEGMENT_BITS | place << room;
 }
 
 /* Hands over what has come for a collective before it began, and forgets it. */
@@ -169,7 +185,7 @@ static void hand_over(struct gw_communicator *comm, const struct gw_communicator
     uint32_t left = 0;
     for (uint32_t i = 0; i < comm->kept_count; i++) {
         const struct gw_event *event = &comm->kept[i];
-        if (event->tag >> GW_MESH_SEGMENT_BITS == run->number)
+        if (is_of_order(event, run->order))
             gw_coll_run_event(run->run, event, now);
         else
             comm->kept[left++] = *event;
@@ -182,10 +198,10 @@ static void begin(struct gw_communicator *comm, struct gw_communicator_run *run,
     const struct gw_path path = gw_mesh_path_all(comm->mesh);
     const struct gw_notice_terms notice = gw_mesh_notice(comm->mesh);
     run->slot = comm->collectives.slots[gw_index_queue_pop(&comm->collectives.queue)];
-    run->number = comm->collectives_begun++ & GW_MESH_CALL_MASK;
+    run->order = comm->slots[run->slot].order;
     run->is_running = true;
     struct gw_coll_call call = collective_of(comm, run->slot);
-    call.tensor.tag = first_tag(comm, &comm->slots[run->slot].call, &call, run->number);
+    call.tensor.tag = first_tag(comm, &comm->slots[run->slot], &call);
     gw_coll_run_set_path(run->run, &path);
     gw_coll_run_set_notice(run->run, &notice);
     run->tag = call.tensor.tag;
@@ -226,11 +242,24 @@ static uint32_t unreached(struct gw_communicator *comm, bool has_parts, bool wan
     return missing;
 }
 
-/* Whether the next collective has parts; there is one. */
+/* The next collective; there is one. */
+static const struct gw_call_slot *next_of(const struct gw_communicator *comm)
+{
+    return &comm->slots[comm->collectives.slots[comm->collectives.queue.head]];
+}
+
+/* Whether the next collective has parts. */
 static bool has_parts(const struct gw_communicator *comm)
 {
-    uint32_t slot = comm->collectives.slots[comm->collectives.queue.head];
-    return comm->slots[slot].call.parts != NULL;
+    return next_of(comm)->call.parts != NULL;
+}
+
+bool gw_communicator_is_ahead(const struct gw_communicator *comm, uint64_t order)
+{
+    bool is_ahead = false;
+    for (uint32_t i = 0; i < comm->run_count; i++)
+        is_ahead |= comm->runs[i].is_running && order > comm->runs[i].order + AHEAD_MAX;
+    return is_ahead;
 }
 
 uint32_t gw_communicator_unreached(struct gw_communicator *comm)
@@ -244,12 +273,13 @@ static bool can_begin(struct gw_communicator *comm, const struct gw_communicator
 {
     bool is_for_parts = run - comm->runs >= GW_COMMUNICATOR_RUNS;
     return comm->collectives.queue.count && has_parts(comm) == is_for_parts &&
+           !gw_communicator_is_ahead(comm, next_of(comm)->order) &&
            unreached(comm, is_for_parts, true) == comm->cfg.world;
 }
 
 void gw_communicator_advance_runs(struct gw_communicator *comm, gw_time now)
 {
-    uint32_t begun = comm->collectives_begun;
+    bool has_begun = false;
     for (uint32_t i = 0; comm->has_met && i < comm->run_count; i++) {
         struct gw_communicator_run *run = &comm->runs[i];
         if (run->is_running)
@@ -257,11 +287,12 @@ void gw_communicator_advance_runs(struct gw_communicator *comm, gw_time now)
         while (comm->state != GW_COMMUNICATOR_OVER && !run->is_running && can_begin(comm, run)) {
             begin(comm, run, now);
             look_at(comm, run, now);
+            has_begun = true;
         }
         if (run->is_running) /* if a way has broken, another one is wanted */
             unreached(comm, i >= GW_COMMUNICATOR_RUNS, true);
     }
-    if (begun != comm->collectives_begun) /* the next one may be for a run that was passed over */
+    if (has_begun) /* the next one may be for a run that was passed over */
         gw_communicator_advance_runs(comm, now);
 }
 
@@ -317,8 +348,13 @@ static bool is_of_another(const struct gw_communicator *comm, const struct gw_ev
 {
     for (uint32_t i = 0; i < comm->run_count; i++) {
         const struct gw_communicator_run *run = &comm->runs[i];
-        if (run->is_running && event->tag >> GW_MESH_SEGMENT_BITS == run->number)
+        if (run->is_running && is_of_order(event, run->order))
             return event->room || event->tag - run->tag >= run->tags;
+    }
+    for (uint32_t i = 0; i < GW_COMMUNICATOR_CALLS_MAX; i++) {
+        const struct gw_call_slot *slot = &comm->slots[i];
+        if (slot->is_busy && slot->is_by_servers && is_of_order(event, slot->order))
+            return true;
     }
     return false;
 }

@@ -56,6 +56,7 @@ struct gw_stake {
 
 struct gw_call_slot {
     struct gw_call call;
+    uint64_t order; /* of a sum or collective: its number among them all */
     uint64_t turn;  /* of a sum by servers: its number among them */
     uint32_t next;  /* of its parts, the first that has not begun */
     uint32_t parts; /* begun, without a result */
@@ -65,6 +66,7 @@ struct gw_call_slot {
                               `notes` */
     void *notes;
     bool is_busy;
+    bool is_by_servers; /* a sum by servers */
 };
 
 /* Slots in the order of their calls. */
@@ -77,9 +79,9 @@ struct gw_communicator_run {
     struct gw_coll_run *run;
     void *memory; /* of it */
     uint32_t slot;
-    uint32_t number; /* of the collective, as in its tags */
-    uint32_t tag;    /* its first one */
-    uint64_t tags;   /* how many there are */
+    uint64_t order; /* of the collective, as its slot's */
+    uint32_t tag;   /* its first one */
+    uint64_t tags;  /* how many there are */
     bool is_running;
 };
 
@@ -100,6 +102,7 @@ struct gw_communicator {
     uint32_t busy;    /* slots */
     uint32_t in_work; /* calls that have not ended */
     uint32_t moves;   /* of these, the messages, pushes and pulls */
+    uint64_t ordered; /* sums and collectives, ever */
     uint64_t turns;   /* sums by servers, ever */
     uint64_t rerouted;
     struct gw_call_row sums[GW_VIA_RING]; /* by servers, that have not begun; by via */
@@ -107,7 +110,6 @@ struct gw_communicator {
 
     struct gw_communicator_run runs[2 * GW_COMMUNICATOR_RUNS]; /* those for parts are the last */
     uint32_t run_count;
-    uint32_t collectives_begun;
     struct gw_event *kept; /* without payload: what came before its time */
     uint32_t kept_count, kept_room;
 
@@ -218,6 +220,10 @@ struct gw_coll_run_cfg gw_communicator_cfg_of(const struct gw_communicator_cfg *
 void gw_communicator_meet(struct gw_communicator *comm, gw_time now);
 /* Whether a call can be a collective by flows: also if its segments can be numbered. */
 bool gw_communicator_takes_collective(struct gw_communicator *comm, uint32_t slot);
+/* Whether a sum or collective of this order is to wait: a collective runs that began long before
+ * it.
+ */
+bool gw_communicator_is_ahead(const struct gw_communicator *comm, uint64_t order);
 /* Takes note of runs that have ended, and begins the collectives that can. */
 void gw_communicator_advance_runs(struct gw_communicator *comm, gw_time now);
 /* Hands a flow's event to runs; true: it is one's. */

@@ -106,9 +106,12 @@ static void begin_row(struct gw_communicator *comm, enum gw_via via, gw_time now
     if (row->queue.count == 0 || !gw_communicator_has_stakes(comm, via))
         return;
     /* A worker without room for so many fragments is asked again, one that is out says why. */
-    while (row->queue.count &&
-           begin(comm, via, &comm->slots[row->slots[row->queue.head]], now) == GW_OK)
+    while (row->queue.count) {
+        struct gw_call_slot *slot = &comm->slots[row->slots[row->queue.head]];
+        if (gw_communicator_is_ahead(comm, slot->order) || begin(comm, via, slot, now) != GW_OK)
+            break;
         gw_index_queue_pop(&row->queue);
+    }
 }
 
 void gw_communicator_begin_sums(struct gw_communicator *comm, gw_time now)

@@ -71,10 +71,11 @@ struct gw_blast_tx {
     const struct gw_transport *transport; /* NULL: no blast is here */
     struct gw_bitmap due[GW_IMPORTANCES]; /* turns whose places are to be sent */
     uint32_t in_round[GW_IMPORTANCES];    /* of these, at the beginning of the round and since */
-    uint32_t weighed;                     /* turns that may be in these; those behind are all due */
-    struct gw_importance rule;            /* by which places are weighed, while some are not */
-    uint64_t *found; /* bit p: place p is important, as far as places have been weighed */
-    uint64_t *asked; /* bit w: word w of the message has been requested for this round */
+    uint32_t in_round_least;              /* of both kinds, in any round that is over */
+    uint32_t foreseen;                    /* turns that may be in these; those behind are all due */
+    struct gw_importance rule; /* by which places are weighed, if `important` is `found` */
+    uint64_t *found;           /* bit p: place p is important, as far as places have been weighed */
+    uint64_t *asked;           /* bit w: word w of the message has been requested for this round */
     struct gw_blast_order order;
     uint32_t id;
     uint32_t peer;
@@ -198,7 +199,7 @@ static inline uint32_t gw_blast_rx_timer(const struct gw_endpoint *ep,
 static inline uint32_t gw_blast_tx_due(const struct gw_blast_tx *blast)
 {
     return blast->due[GW_UNIMPORTANT].count + blast->due[GW_IMPORTANT].count +
-           (blast->total - blast->weighed);
+           (blast->total - blast->foreseen);
 }
 
 /* How long a hail waits for its answer; never longer than this, whatever the loss detection. */
@@ -254,7 +255,8 @@ void gw_blast_tx_appraise(struct gw_blast_tx *blast, const struct gw_send *send)
 void gw_blast_tx_renew(const struct gw_endpoint *ep, struct gw_blast_tx *blast);
 /* Place `place` is due, which is not due yet. */
 void gw_blast_tx_demand(struct gw_blast_tx *blast, uint32_t place);
-/* Finds out of as many places that are due whether they are important as trains need to be full. */
+/* Brings as many places that are due into the cache as trains need to be full, and finds out
+ * whether they are important. */
 void gw_blast_tx_look_ahead(const struct gw_endpoint *ep, struct gw_blast_tx *blast);
 /* Which of the two kinds has the next train; something is due. */
 enum gw_blast_importance gw_blast_tx_choose(const struct gw_blast_tx *blast);

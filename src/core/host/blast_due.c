@@ -6,12 +6,13 @@
  * first, as the application wishes.
  *
  * The application says which places are important, or by which rule that is found in their values.
- * These may lie far beyond the caches, so a place is *weighed* shortly before it leaves: turn by
- * turn, and only so far ahead of what leaves that both kinds can fill their trains. It is summed,
- * and still in the cache when it is copied. Important ones that leave first are an exception: for
- * them all places have to be weighed before.
+ * These may lie far beyond the caches, and nobody guesses which random place is next, so a place is
+ * *foreseen* shortly before it leaves: turn by turn, its values are brought into the cache, and
+ * only so far ahead of what leaves that both kinds can fill their trains. By a rule it is *weighed*
+ * then: summed, and still in the cache when it is copied. Important ones that leave first are an
+ * exception: for them all places have to be weighed before.
  *
- * Invariant: turns from `weighed` on are all due, and in neither set; of those before, what was
+ * Invariant: turns from `foreseen` on are all due, and in neither set; of those before, what was
  * found stays as it is, whatever the application does with the memory.
  */
 #include "core/host/blast.h"
@@ -19,10 +20,10 @@
 #include "base/align.h"
 
 enum {
-    /* Trains of places that are weighed, and wait: 64 KB each, as the kernel takes them, so L2 has
+    /* Trains of places that are foreseen, and wait: 64 KB each, as the kernel takes them, so L2 has
      * all. Of two kinds that are alike each finds a full train (own choice). */
     TRAINS_AHEAD = 4,
-    FETCH_AHEAD = 6,
+    FETCH_AHEAD = 6, /* turns */
     FETCH_MAX = 2048,
 };
 
@@ -45,41 +46,44 @@ void gw_blast_tx_demand(struct gw_blast_tx *blast, uint32_t place)
     put(blast, place, gw_blast_order_turn(&blast->order, place));
 }
 
-/* Has the values of a turn brought from memory to L2, which takes longer than to sum a fragment:
- * those of random places come before nobody guesses. */
-static inline __attribute__((always_inline)) void fetch(const struct gw_blast_tx *blast,
-                                                        uint32_t turn)
+/* Has the values of a turn brought from memory, which takes longer than to sum a fragment. */
+static inline void fetch(const struct gw_blast_tx *blast, uint32_t turn)
 {
     if (turn >= blast->total)
         return;
     uint32_t place = gw_blast_order_place(&blast->order, turn), len = gw_blast_len(blast, place);
-    const unsigned char *from = blast->data + (uint64_t)place * blast->path.mtu;
-    for (uint32_t i = 0; i < len && i < FETCH_MAX; i += GW_CACHE_LINE)
-        __builtin_prefetch(from + i, 0, 2);
+    gw_prefetch(blast->data + (uint64_t)place * blast->path.mtu, len < FETCH_MAX ? len : FETCH_MAX,
+                GW_PREFETCH_LATER);
 }
 
-/* Weighs the place of the next turn, which becomes due in its set. */
-static void weigh(struct gw_blast_tx *blast)
+static void weigh(struct gw_blast_tx *blast, uint32_t place)
 {
-    fetch(blast, blast->weighed + FETCH_AHEAD);
-    uint32_t turn = blast->weighed++, place = gw_blast_order_place(&blast->order, turn);
     uint64_t offset = (uint64_t)place * blast->path.mtu;
     if (gw_importance_is(&blast->rule, blast->data + offset, offset, gw_blast_len(blast, place)))
         gw_bit_set(blast->found, place);
+}
+
+/* Foresees the place of the next turn, which becomes due in its set. */
+static void foresee(struct gw_blast_tx *blast)
+{
+    fetch(blast, blast->foreseen + FETCH_AHEAD);
+    uint32_t turn = blast->foreseen++, place = gw_blast_order_place(&blast->order, turn);
+    if (blast->important == blast->found)
+        weigh(blast, place);
     put(blast, place, turn);
 }
 
 void gw_blast_tx_look_ahead(const struct gw_endpoint *ep, struct gw_blast_tx *blast)
 {
     uint32_t ahead = blast->important_first ? blast->total : TRAINS_AHEAD * ep->cfg.train;
-    while (blast->weighed < blast->total &&
+    while (blast->foreseen < blast->total &&
            blast->due[GW_UNIMPORTANT].count + blast->due[GW_IMPORTANT].count < ahead)
-        weigh(blast);
+        foresee(blast);
 }
 
 void gw_blast_tx_appraise(struct gw_blast_tx *blast, const struct gw_send *send)
 {
-    blast->weighed = blast->total;
+    blast->foreseen = send->data ? 0 : blast->total;
     blast->important = send->important;
     if (!gw_send_is_weighed(send))
         return;
@@ -88,16 +92,16 @@ void gw_blast_tx_appraise(struct gw_blast_tx *blast, const struct gw_send *send)
     gw_importance_init(&blast->rule, &tensor, &send->importance, GW_IMPORTANCE_SEED);
     memset(blast->found, 0, gw_bit_words(blast->total) * sizeof(*blast->found));
     blast->important = blast->found;
-    blast->weighed = 0;
 }
 
 void gw_blast_tx_renew(const struct gw_endpoint *ep, struct gw_blast_tx *blast)
 {
-    gw_bitmap_fill(&blast->due[GW_IMPORTANT], blast->total, !blast->important);
+    const bool is_whole = !blast->important && blast->foreseen == blast->total;
+    gw_bitmap_fill(&blast->due[GW_IMPORTANT], blast->total, is_whole);
     gw_bitmap_fill(&blast->due[GW_UNIMPORTANT], blast->total, false);
     blast->in_round[GW_IMPORTANT] = blast->due[GW_IMPORTANT].count;
     blast->in_round[GW_UNIMPORTANT] = 0;
-    for (uint32_t turn = 0; blast->important && turn < blast->weighed; turn++)
+    for (uint32_t turn = 0; !is_whole && turn < blast->foreseen; turn++)
         put(blast, gw_blast_order_place(&blast->order, turn), turn);
     gw_blast_tx_look_ahead(ep, blast);
 }

@@ -330,6 +330,7 @@ static void describe(struct gw_endpoint *ep, struct gw_blast_tx *blast, const st
         .tag = send->tag,
         .bytes = send->bytes,
         .total = (uint32_t)((send->bytes + mtu - 1) / mtu),
+        .in_round_least = (uint32_t)((send->bytes + mtu - 1) / mtu),
         .is_bare = !send->data,
         .important_first = send->important_first,
         .class = send->class,

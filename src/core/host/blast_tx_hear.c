@@ -10,7 +10,8 @@
  *
  * Nothing that a receiver says keeps a sender at work for ever: it counts as progress, without
  * which the message stalls, only if it is about data that has left, and not for many times the
- * message.
+ * message; from then on only if less was asked for than ever before. Where many send to one host
+ * nearly all is lost, and a message has to be sent as many times as there are senders.
  */
 #include "core/host/blast.h"
 
@@ -31,6 +32,17 @@ static void note_progress(struct gw_blast_tx *blast, gw_time now)
 {
     if (blast->sent_packets < (uint64_t)blast->total * TIMES_MAX)
         blast->progress_at = now;
+}
+
+/* A round is over: if less was asked for in it than in all before, the one before it has brought
+ * something. */
+static void compare_round(struct gw_blast_tx *blast, gw_time now)
+{
+    uint32_t in_round = blast->in_round[GW_UNIMPORTANT] + blast->in_round[GW_IMPORTANT];
+    if (in_round >= blast->in_round_least)
+        return;
+    blast->in_round_least = in_round;
+    blast->progress_at = now;
 }
 
 /* A hail was answered that left at the time that the answer echoes. */
@@ -196,6 +208,7 @@ static void hear_request(struct gw_endpoint *ep, struct gw_blast_tx *blast,
         take_answer(blast, pkt, now);
         if (gw_hail_words(pkt))
             note_progress(blast, now);
+        compare_round(blast, now);
         suspect_paths(blast, now);
         gw_blast_tx_begin_round(ep, blast, now);
     }

@@ -283,7 +283,7 @@ uint32_t gw_endpoint_fini(struct gw_endpoint *ep)
 
 void gw_endpoint_foresee(const struct gw_endpoint *ep, const struct gw_pkt *pkt)
 {
-    gw_prefetch(ep->egress, sizeof(*ep->egress));
+    gw_prefetch(ep->egress, sizeof(*ep->egress), GW_PREFETCH_WRITE);
     if (pkt->q.kind == GW_PKT_DATA && !(pkt->q.flags & GW_PKT_BLAST))
         gw_flow_rx_foresee(ep, pkt);
     else if (pkt->q.kind == GW_PKT_ACK || pkt->q.kind == GW_PKT_NACK)

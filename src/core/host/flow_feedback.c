@@ -15,8 +15,9 @@ void gw_flow_tx_foresee(const struct gw_endpoint *ep, const struct gw_pkt *pkt)
     if (index >= ep->cfg.tx_flows_max)
         return;
     const struct gw_tx_flow *flow = &ep->tx_flows[index];
-    gw_prefetch(flow, sizeof(*flow));
-    gw_prefetch(&flow->records[pkt->seq & ep->span_mask], sizeof(*flow->records));
+    gw_prefetch(flow, sizeof(*flow), GW_PREFETCH_WRITE);
+    gw_prefetch(&flow->records[pkt->seq & ep->span_mask], sizeof(*flow->records),
+                GW_PREFETCH_WRITE);
 }
 
 /* The flow that its receiver speaks of, or NULL: it ended, or the packet is none of ours. */

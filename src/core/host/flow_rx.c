@@ -43,8 +43,9 @@ void gw_flow_rx_foresee(const struct gw_endpoint *ep, const struct gw_pkt *pkt)
     if (index == GW_MAP_NONE)
         return;
     const struct gw_rx_flow *flow = &ep->rx_flows[index];
-    gw_prefetch(flow, sizeof(*flow));
-    gw_prefetch(&flow->bits[(pkt->seq & ep->span_mask) / 64], sizeof(*flow->bits));
+    gw_prefetch(flow, sizeof(*flow), GW_PREFETCH_WRITE);
+    gw_prefetch(&flow->bits[(pkt->seq & ep->span_mask) / 64], sizeof(*flow->bits),
+                GW_PREFETCH_WRITE);
 }
 
 /* Index of a place for a flow, if need be that of the flow that ended first; or GW_FLOW_NONE. */

@@ -2,7 +2,7 @@
  * Names of messages between ranks, and between ranks and their registrar: tags of flows (host/
  * endpoint.h), which both ends agree on.
  *
- *     below 2^31    of collectives: 9 bits of the call's number, 22 of the segment's, which begin
+ *     below 2^31    of collectives: 9 bits of the call's order, 22 of the segment's, which begin
  *                   where the call's kind says (calls/communicator_collectives.c)
  *     0x80......    of messages: 24 bits that the application chose
  *     0x90 to 0x93  of the store: kind, and 24 bits of a number (store.h)

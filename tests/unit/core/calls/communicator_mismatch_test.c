@@ -17,7 +17,6 @@ struct pair {
 static void start_with(struct net *net, uint32_t rank, const struct gw_call *call, int32_t *memory)
 {
     struct gw_call own = *call;
-    own.via = GW_VIA_RING;
     own.number = 1;
     if (own.kind != GW_CALL_BROADCAST)
         own.in = memory;
@@ -65,7 +64,8 @@ static void communicator_mismatch__by_whole_segments(void **state)
                                               GW_CALL_ALLGATHER};
     for (uint32_t i = 0; i < 3; i++) {
         uint32_t each = kinds[i] == GW_CALL_ALLREDUCE ? 12 * SEGMENT : SEGMENT;
-        const struct gw_call less = {.kind = kinds[i], .type = GW_DTYPE_I32, .count = each};
+        const struct gw_call less = {
+            .kind = kinds[i], .via = GW_VIA_RING, .type = GW_DTYPE_I32, .count = each};
         struct gw_call more = less;
         more.count = 2 * each;
         expect_nothing_of_any(&(struct pair){.of_one = less, .of_others = more}, RANKS_MAX);
@@ -77,7 +77,7 @@ static void communicator_mismatch__by_type_or_operation(void **state)
 {
     (void)state;
     static const struct gw_call sum = {
-        .kind = GW_CALL_ALLREDUCE, .type = GW_DTYPE_I32, .count = 100};
+        .kind = GW_CALL_ALLREDUCE, .via = GW_VIA_RING, .type = GW_DTYPE_I32, .count = 100};
     struct gw_call other = sum;
     other.type = GW_DTYPE_F32;
     expect_nothing_of_any(&(struct pair){.of_one = sum, .of_others = other}, RANKS_MAX);
@@ -103,6 +103,7 @@ static void communicator_mismatch__by_kind_or_root(void **state)
     pair.is_silent = true; /* both wait for the other one */
     expect_nothing(&pair, 2, 1);
     pair.of_one.kind = pair.of_others.kind = GW_CALL_REDUCE;
+    pair.of_one.via = pair.of_others.via = GW_VIA_RING;
     expect_nothing(&pair, 2, 0);
     pair.is_silent = false;
     expect_nothing(&pair, 2, 1);
@@ -114,14 +115,43 @@ static void communicator_mismatch__by_bound_pull(void **state)
     (void)state;
     static const struct gw_parts exact = {.bound = GW_Q16_ONE / 10};
     static const struct gw_parts loses = {.bound = GW_Q16_ONE / 10, .bound_pull = GW_Q16_ONE / 10};
-    struct gw_call first = {
-        .kind = GW_CALL_ALLREDUCE, .type = GW_DTYPE_I32, .count = 5000, .parts = &exact};
+    struct gw_call first = {.kind = GW_CALL_ALLREDUCE,
+                            .via = GW_VIA_RING,
+                            .type = GW_DTYPE_I32,
+                            .count = 5000,
+                            .parts = &exact};
     struct gw_call second = first;
     second.parts = &loses;
     expect_nothing_of_any(&(struct pair){.of_one = first, .of_others = second}, RANKS_MAX);
     first.kind = second.kind = GW_CALL_ALLGATHER;
     first.count = second.count = 500;
     expect_nothing_of_any(&(struct pair){.of_one = first, .of_others = second}, RANKS_MAX);
+}
+
+/* Some ranks go from rank to rank, and others by servers, whom they have nothing to say to. */
+static void communicator_mismatch__by_bound_via_ps(void **state)
+{
+    (void)state;
+    static const struct gw_parts tenth = {.bound = GW_Q16_ONE / 10};
+    struct gw_call exact = {
+        .kind = GW_CALL_ALLREDUCE, .via = GW_VIA_PS, .type = GW_DTYPE_I32, .count = 5000};
+    struct gw_call bounded = exact;
+    bounded.parts = &tenth;
+    expect_nothing_of_any(&(struct pair){.of_one = exact, .of_others = bounded}, RANKS_MAX);
+    expect_nothing_of_any(&(struct pair){.of_one = bounded, .of_others = exact}, RANKS_MAX);
+}
+
+static void communicator_mismatch__by_via(void **state)
+{
+    (void)state;
+    for (enum gw_via via = GW_VIA_INA; via < GW_VIA_RING; via++) {
+        struct gw_call by_server = {
+            .kind = GW_CALL_ALLREDUCE, .via = via, .type = GW_DTYPE_I32, .count = 5000};
+        struct gw_call by_ring = by_server;
+        by_ring.via = GW_VIA_RING;
+        expect_nothing_of_any(&(struct pair){.of_one = by_server, .of_others = by_ring}, RANKS_MAX);
+        expect_nothing_of_any(&(struct pair){.of_one = by_ring, .of_others = by_server}, RANKS_MAX);
+    }
 }
 
 /* A message that is longer than the room for it ends at once, for both. */
@@ -195,6 +225,8 @@ int main(void)
         cmocka_unit_test(communicator_mismatch__by_type_or_operation),
         cmocka_unit_test(communicator_mismatch__by_kind_or_root),
         cmocka_unit_test(communicator_mismatch__by_bound_pull),
+        cmocka_unit_test(communicator_mismatch__by_bound_via_ps),
+        cmocka_unit_test(communicator_mismatch__by_via),
         cmocka_unit_test(communicator_mismatch__by_length_of_a_message),
         cmocka_unit_test(communicator_mismatch__by_elements),
     };

@@ -236,6 +236,39 @@ static void blast_tx__does_not_send_for_ever(void **state)
     }
 }
 
+/* A round in which all leaves that its request is for, and the STOP; a fifth of a stall. */
+static void pass_round(struct endpoint_fixture *f, uint32_t flow, uint32_t round, uint64_t mask)
+{
+    request(f, flow, round, 0, mask, true);
+    for (uint32_t i = 0; i < 70; i++) {
+        fixture_pull(f, pkts, MANY);
+        blast_wait(f, GW_MS / 5 / 70);
+    }
+}
+
+/* It has been sent very often, but each time less of it is missing: so it goes on, and stalls when
+ * that ends. */
+static void blast_tx__goes_on_while_something_arrives(void **state)
+{
+    (void)state;
+    enum { OFTEN = 64 * PACKETS / 64, LESS = 60 };
+    struct endpoint_fixture f;
+    struct gw_event event = {.kind = GW_EVENT_SENT};
+    uint32_t round = 0, flow = start_stalling(&f, 0, GW_MS);
+    send_and_stop(&f, flow);
+    while (round < OFTEN)
+        pass_round(&f, flow, round++, UINT64_MAX);
+    assert_true(fixture_stats(&f)->data_sent >= 64 * PACKETS);
+    for (uint32_t i = 1; i <= LESS; i++)
+        pass_round(&f, flow, round++, UINT64_MAX >> i);
+    assert_int_equal(gw_endpoint_poll(f.endpoint, &event, 1), 0);
+    for (uint32_t i = 0; i < 10; i++)
+        pass_round(&f, flow, round++, UINT64_MAX >> LESS);
+    assert_int_equal(gw_endpoint_poll(f.endpoint, &event, 1), 1);
+    assert_int_equal(event.kind, GW_EVENT_FAILED);
+    fixture_close(&f);
+}
+
 static void blast_tx__refuses_places_outside(void **state)
 {
     (void)state;
@@ -262,7 +295,7 @@ static void blast_tx__repeats_rendezvous_and_stop(void **state)
     start(&f, 0);
     uint32_t rendezvous = 0, stops = 0;
     assert_int_equal(pull_all(&f, PACKETS + 1), PACKETS + 1);
-    for (uint32_t i = 0; i < 6; i++) {
+    for (uint32_t i = 0; i < 10; i++) {
         fixture_expire(&f);
         uint32_t count = fixture_pull(&f, pkts, MANY);
         for (uint32_t j = 0; j < count; j++) {
@@ -553,6 +586,7 @@ int main(void)
         cmocka_unit_test(blast_tx__sends_again_what_is_asked_for),
         cmocka_unit_test(blast_tx__does_not_wait_for_the_last_request_for_ever),
         cmocka_unit_test(blast_tx__does_not_send_for_ever),
+        cmocka_unit_test(blast_tx__goes_on_while_something_arrives),
         cmocka_unit_test(blast_tx__refuses_places_outside),
         cmocka_unit_test(blast_tx__repeats_rendezvous_and_stop),
         cmocka_unit_test(blast_tx__repeats_more_and_more_seldom),
