@@ -1,7 +1,7 @@
 /*
  * The pipeline of a switch: which stages a packet passes, and in which order; see switch.h.
  */
-#include "core/switch/switch_impl.h"
+#include "core/switch/switch_forward.h"
 
 #include <string.h>
 
@@ -257,19 +257,14 @@ static void switch_input(struct gw_node *node, uint16_t in, struct gw_pkt **pkts
 {
     struct gw_switch *sw = (struct gw_switch *)node;
     for (uint32_t i = 0; i < count; i++) {
-        struct gw_pkt *pkt = pkts[i];
-        struct gw_switch_hop hop;
-        if (!sw->is_plain || !gw_switch_is_plain(pkt)) {
-            if (count - i > FETCH_AHEAD)
-                fetch(sw, pkts[i + FETCH_AHEAD]);
-            take(sw, in, pkt, now);
+        uint16_t out = gw_switch_way(sw, pkts[i]);
+        if (out != GW_PORT_NONE) {
+            gw_switch_queue_push(&sw->queue, in, out, pkts[i], now);
             continue;
         }
-        gw_switch_route_look_up(&sw->route, pkt, &hop);
-        if (hop.out != GW_PORT_NONE)
-            gw_switch_queue_push(&sw->queue, in, hop.out, pkt, now);
-        else
-            drop(sw, pkt, &sw->stats.unroutable);
+        if (count - i > FETCH_AHEAD)
+            fetch(sw, pkts[i + FETCH_AHEAD]);
+        take(sw, in, pkts[i], now);
     }
 }
 

@@ -257,6 +257,8 @@ void gw_switch_queue_set_classes(struct gw_switch_queue *queue, uint16_t index,
         port->prepares |= classes[i] != i;
         queue->rest[index].classes[i] = classes[i];
     }
+    bool is_plain = !port->prepares && !queue->shared.bytes && queue->train == 1;
+    port->passes = is_plain ? ((const struct gw_qdisc_state *)port->qdisc_state)->passes : 0;
 }
 
 uint32_t gw_switch_queue_clear(struct gw_switch_queue *queue, uint16_t index, gw_time now)

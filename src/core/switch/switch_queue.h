@@ -45,6 +45,8 @@ struct gw_switch_port {
     bool is_ready;       /* see core/node.h */
     bool prepares;       /* packets before they are queued: it has classes of its own, or the switch
                             is lossless */
+    uint32_t passes;     /* a packet of at most so many bytes that finds nothing waiting leaves as
+                            if it had been queued */
     uint64_t qdisc_state[];
 };
 
@@ -113,6 +115,20 @@ static inline void gw_switch_queue_push(struct gw_switch_queue *queue, uint16_t 
              !gw_switch_queue_settle(queue, out, verdict, victim, now));
     if (gw_switch_port_backlog(port))
         gw_node_report(queue->node, out, &port->is_ready);
+}
+
+/* A packet that is to leave by `out` at once, since its link is free. True: it does, and was never
+ * queued; false: it has to be. */
+static inline bool gw_switch_queue_pass(struct gw_switch_queue *queue, uint16_t out,
+                                        const struct gw_pkt *pkt)
+{
+    struct gw_switch_port *port = gw_switch_port_at(queue, out);
+    if (pkt->q.size > port->passes || gw_switch_port_backlog(port))
+        return false;
+    port->in_bytes += pkt->q.size;
+    port->out_bytes += pkt->q.size;
+    port->out_packets++;
+    return true;
 }
 
 /* The verb `output` of the node, without trains and with nobody who holds data back: half of what
