@@ -102,7 +102,7 @@ static inline uint64_t send_next(struct gw_sim_part *part, struct gw_sim_node *n
                                  gw_time now)
 {
     struct gw_pkt *pkt;
-    uint32_t result = gw_node_output(node->core, index, &pkt, 1, now);
+    uint32_t result = gw_switch_pull(node->sw, index, &pkt, 1, now);
     if (__builtin_expect((result & ~GW_OUTPUT_MORE) == 0, 0))
         return GW_SIM_DEPARTURE_NONE;
     gw_time at = send_one(part, node, index, pkt, now);
@@ -120,26 +120,31 @@ static inline uint64_t send(struct gw_sim_part *part, struct gw_sim_node *node, 
     return key;
 }
 
-/* Lets the ports send that the last verb made ready, now or when their links are free. */
+/* Lets a port send that has become ready, now or when its link is free. */
+static inline void serve(struct gw_sim_part *part, struct gw_sim_node *node, uint16_t index,
+                         uint32_t max, bool is_switch, gw_time now)
+{
+    struct gw_sim_port *port = &node->ports[index];
+    if (port->is_scheduled)
+        return;
+    if (port->busy_until <= now) {
+        uint64_t key = send(part, node, index, max, is_switch, now);
+        if (key != GW_SIM_DEPARTURE_NONE)
+            gw_sim_departure_set(node, index, key);
+    } else {
+        port->is_scheduled = true;
+        gw_sim_departure_set(node, index,
+                             gw_sim_departure_key(part->sim, index, port->busy_until));
+    }
+}
+
+/* The same for all ports that the last verb made ready. */
 static inline void serve_ready(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t max,
                                bool is_switch, gw_time now)
 {
     struct gw_node *core = node->core;
-    for (uint32_t i = 0; i < core->ready_count; i++) {
-        uint16_t index = core->ready[i];
-        struct gw_sim_port *port = &node->ports[index];
-        if (port->is_scheduled)
-            continue;
-        if (port->busy_until <= now) {
-            uint64_t key = send(part, node, index, max, is_switch, now);
-            if (key != GW_SIM_DEPARTURE_NONE)
-                gw_sim_departure_set(node, index, key);
-        } else {
-            port->is_scheduled = true;
-            gw_sim_departure_set(node, index,
-                                 gw_sim_departure_key(part->sim, index, port->busy_until));
-        }
-    }
+    for (uint32_t i = 0; i < core->ready_count; i++)
+        serve(part, node, core->ready[i], max, is_switch, now);
     core->ready_count = 0;
 }
 
@@ -212,12 +217,14 @@ static inline void forward(struct gw_sim_part *part, struct gw_sim_node *node, u
             send_one(part, node, out, pkt, now);
             return;
         }
-        gw_switch_wait(node->sw, in, out, pkt, now);
-    } else if (node->is_watched) {
-        gw_sim_watch_arrived(part, node, in, pkt, now);
-    } else {
-        gw_node_input(node->core, in, &pkt, 1, now);
+        if (gw_switch_wait(node->sw, in, out, pkt, now))
+            serve(part, node, out, 1, true, now);
+        return;
     }
+    if (node->is_watched)
+        gw_sim_watch_arrived(part, node, in, pkt, now);
+    else
+        gw_node_input(node->core, in, &pkt, 1, now);
     serve_ready(part, node, 1, true, now);
 }
 

@@ -27,11 +27,21 @@ static inline bool gw_switch_pass(struct gw_switch *sw, uint16_t out, const stru
     return gw_switch_queue_pass(&sw->queue, out, pkt);
 }
 
-/* Otherwise it waits there: the rest of the verb `input`. */
-static inline void gw_switch_wait(struct gw_switch *sw, uint16_t in, uint16_t out,
+/* Otherwise it waits there: the rest of the verb `input`. True: the port has become ready, and is
+ * not on the ready list. */
+static inline bool gw_switch_wait(struct gw_switch *sw, uint16_t in, uint16_t out,
                                   struct gw_pkt *pkt, gw_time now)
 {
-    gw_switch_queue_push(&sw->queue, in, out, pkt, now);
+    return gw_switch_queue_put(&sw->queue, in, out, pkt, now);
+}
+
+/* The verb `output`. */
+static inline uint32_t gw_switch_pull(struct gw_switch *sw, uint16_t out, struct gw_pkt **pkts,
+                                      uint32_t max, gw_time now)
+{
+    if (sw->queue.is_simple)
+        return gw_switch_queue_output_one(&sw->queue, out, pkts, max);
+    return gw_switch_queue_output(&sw->queue, out, pkts, max, now);
 }
 
 #endif
