@@ -234,7 +234,7 @@ static inline void schedule_node(struct gw_sim_part *part, uint32_t place, gw_ti
     if (next == GW_TIME_NEVER)
         return;
     if (next < part->window_start + 2 * part->sim->window)
-        gw_sim_calendar_mark(part, 1, place);
+        gw_sim_calendar_mark(gw_sim_calendar_row(part, 1), place);
     else
         gw_sim_calendar_wake(part, place, next);
 }
