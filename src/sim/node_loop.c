@@ -133,8 +133,7 @@ static inline void serve(struct gw_sim_part *part, struct gw_sim_node *node, uin
             gw_sim_departure_set(node, index, key);
     } else {
         port->is_scheduled = true;
-        gw_sim_departure_set(node, index,
-                             gw_sim_departure_key(part->sim, index, port->busy_until));
+        gw_sim_departure_set(node, index, gw_sim_departure_key(part->sim, index, port->busy_until));
     }
 }
 
