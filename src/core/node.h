@@ -79,14 +79,19 @@ static inline void gw_node_expire(struct gw_node *node, gw_time now)
     node->ops->expire(node, now);
 }
 
-/* For nodes: puts `port` on the ready list; `*is_ready` remembers that it is listed or being
- * pulled. */
+/* For nodes: puts `port`, which was quiet, on the ready list. */
+static inline void gw_node_list(struct gw_node *node, uint16_t port)
+{
+    GW_DEBUG_ASSERT(node->ready_count < node->port_count);
+    node->ready[node->ready_count++] = port;
+}
+
+/* The same if it was quiet; `*is_ready` remembers that it is listed or being pulled. */
 static inline void gw_node_report(struct gw_node *node, uint16_t port, bool *is_ready)
 {
     if (!*is_ready) {
         *is_ready = true;
-        GW_DEBUG_ASSERT(node->ready_count < node->port_count);
-        node->ready[node->ready_count++] = port;
+        gw_node_list(node, port);
     }
 }
 

@@ -58,15 +58,15 @@ static inline void gw_sim_deliver(struct gw_sim_part *part, struct gw_sim_node *
         ahead++;
     }
     GW_ASSERT(ahead >= 1 && ahead <= sim->row_mask);
-    struct gw_sim_inbox *inbox =
-        gw_sim_calendar_inbox(part, gw_sim_calendar_row(part, ahead), port->peer);
+    const struct gw_sim_row *row = gw_sim_calendar_row(part, ahead);
+    struct gw_sim_inbox *inbox = &row->inboxes[port->peer];
     if (__builtin_expect(inbox->count == inbox->room, 0))
         gw_sim_calendar_grow(part, inbox);
     inbox->keys[inbox->count++] =
         ((offset << sim->port_bits | port->peer_port) << GW_SIM_INDEX_BITS) |
         gw_pkt_index(&part->pool, pkt);
     /* Most places are marked already, but whether this one is cannot be guessed. */
-    gw_sim_calendar_mark(part, ahead, port->peer);
+    gw_sim_calendar_mark(row, port->peer);
 }
 
 /* The same on a link with faults: the packet may be lost, copied or late. */

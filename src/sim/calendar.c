@@ -81,9 +81,13 @@ int gw_sim_calendar_open(struct gw_sim *sim, char *why)
     for (uint32_t p = 0; p < sim->part_count; p++) {
         struct gw_sim_part *part = &sim->parts[p];
         uint32_t places = part->last - part->first;
-        part->inboxes =
-            gw_memory_pool_take(&sim->memory, rows * sim->node_count * sizeof(*part->inboxes));
-        part->active = gw_memory_aligned(rows * sim->words * sizeof(*part->active));
+        part->rows = gw_memory_aligned(rows * sizeof(*part->rows));
+        for (uint64_t r = 0; r < rows; r++)
+            part->rows[r] = (struct gw_sim_row){
+                .inboxes = gw_memory_pool_take(&sim->memory,
+                                               sim->node_count * sizeof(struct gw_sim_inbox)),
+                .active = gw_memory_pool_take(&sim->memory, sim->words * sizeof(uint64_t)),
+            };
         part->woken = gw_memory_aligned(sim->words * sizeof(*part->woken));
         part->places = gw_memory_aligned(places * sizeof(*part->places));
         gw_heap_init(&part->wakes, gw_memory_aligned(gw_heap_size(places)), places);
@@ -95,7 +99,7 @@ void gw_sim_calendar_close(struct gw_sim *sim)
 {
     for (uint32_t p = 0; p < sim->part_count; p++) {
         struct gw_sim_part *part = &sim->parts[p];
-        free(part->active);
+        free(part->rows);
         free(part->woken);
         free(part->wakes.entries);
         free(part->places);
@@ -136,7 +140,7 @@ uint32_t gw_sim_calendar_enter(struct gw_sim_part *part)
         uint64_t bits = part->woken[word];
         part->woken[word] = 0;
         for (uint32_t p = 0; p < sim->part_count; p++)
-            bits |= sim->parts[p].active[(size_t)part->row * sim->words + word];
+            bits |= sim->parts[p].rows[part->row].active[word];
         for (bits &= own; bits; bits &= bits - 1)
             part->places[count++] = word * 64 + (uint32_t)__builtin_ctzll(bits);
     }
@@ -148,7 +152,7 @@ void gw_sim_calendar_leave(struct gw_sim *sim)
     size_t row = (size_t)(sim->window_index & sim->row_mask);
     for (uint32_t p = 0; p < sim->part_count; p++)
         for (uint32_t word = 0; word < sim->words; word++)
-            sim->parts[p].active[row * sim->words + word] = 0;
+            sim->parts[p].rows[row].active[word] = 0;
 }
 
 uint64_t gw_sim_calendar_ahead(const struct gw_sim *sim)
@@ -158,7 +162,7 @@ uint64_t gw_sim_calendar_ahead(const struct gw_sim *sim)
         size_t row = (size_t)((sim->window_index + ahead) & sim->row_mask);
         for (uint32_t p = 0; p < sim->part_count; p++)
             for (uint32_t word = 0; word < sim->words; word++)
-                if (sim->parts[p].active[row * sim->words + word])
+                if (sim->parts[p].rows[row].active[word])
                     nearest = ahead;
     }
     for (uint32_t p = 0; p < sim->part_count; p++) {
@@ -175,9 +179,9 @@ uint64_t gw_sim_calendar_ahead(const struct gw_sim *sim)
 uint64_t gw_sim_calendar_under_way(const struct gw_sim *sim)
 {
     uint64_t count = 0;
-    size_t inboxes = ((size_t)sim->row_mask + 1) * sim->node_count;
     for (uint32_t p = 0; p < sim->part_count; p++)
-        for (size_t i = 0; i < inboxes; i++)
-            count += sim->parts[p].inboxes[i].count;
+        for (uint32_t row = 0; row <= sim->row_mask; row++)
+            for (uint32_t place = 0; place < sim->node_count; place++)
+                count += gw_sim_calendar_inbox(&sim->parts[p], row, place)->count;
     return count;
 }

@@ -34,26 +34,26 @@ uint64_t gw_sim_calendar_ahead(const struct gw_sim *sim);
 uint64_t gw_sim_calendar_under_way(const struct gw_sim *sim);
 
 /* The row of the window that is `ahead` windows later than the one that runs. */
-static inline uint32_t gw_sim_calendar_row(const struct gw_sim_part *part, uint32_t ahead)
+static inline const struct gw_sim_row *gw_sim_calendar_row(const struct gw_sim_part *part,
+                                                           uint32_t ahead)
 {
-    return (part->row + ahead) & part->sim->row_mask;
+    return &part->rows[(part->row + ahead) & part->sim->row_mask];
 }
 
 /* Where this partition puts what arrives at a place in a row's window. */
 static inline struct gw_sim_inbox *gw_sim_calendar_inbox(const struct gw_sim_part *part,
                                                          uint32_t row, uint32_t place)
 {
-    return &part->inboxes[(size_t)row * part->sim->node_count + place];
+    return &part->rows[row].inboxes[place];
 }
 
 /* Gives a full inbox of this partition twice its room. */
 void gw_sim_calendar_grow(struct gw_sim_part *part, struct gw_sim_inbox *inbox);
 
-/* Marks a place to run in the window that is `ahead` windows later. */
-static inline void gw_sim_calendar_mark(struct gw_sim_part *part, uint32_t ahead, uint32_t place)
+/* Marks a place to run in a row's window. */
+static inline void gw_sim_calendar_mark(const struct gw_sim_row *row, uint32_t place)
 {
-    uint32_t row = gw_sim_calendar_row(part, ahead);
-    gw_bit_set(part->active + (size_t)row * part->sim->words, place);
+    gw_bit_set(row->active, place);
 }
 
 /* Wakes one of the partition's own places at a time, or earlier. */

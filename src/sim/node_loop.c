@@ -8,6 +8,7 @@
 #include "sim/node_loop.h"
 
 #include "base/align.h"
+#include "core/switch/switch_forward.h"
 #include "sim/arrivals.h"
 #include "sim/capture.h"
 #include "sim/departures.h"
@@ -80,15 +81,11 @@ static inline uint64_t send_train(struct gw_sim_part *part, struct gw_sim_node *
                                    : GW_SIM_DEPARTURE_NONE;
 }
 
-/* The same on a switch, which sends packets one by one and never for a cost. */
-static inline uint64_t send_next(struct gw_sim_part *part, struct gw_sim_node *node, uint16_t index,
-                                 gw_time now)
+/* A packet of a switch is serialised and put on its way. Returns when its last bit has left. */
+static inline gw_time send_one(struct gw_sim_part *part, struct gw_sim_node *node, uint16_t index,
+                               struct gw_pkt *pkt, gw_time now)
 {
     struct gw_sim_port *port = &node->ports[index];
-    struct gw_pkt *pkt;
-    uint32_t result = gw_node_output(node->core, index, &pkt, 1, now);
-    if (__builtin_expect((result & ~GW_OUTPUT_MORE) == 0, 0))
-        return GW_SIM_DEPARTURE_NONE;
     gw_time serialisation = gw_serialisation(port->byte_time, pkt->q.size);
     gw_time at = now + serialisation;
     part->hops++;
@@ -97,6 +94,18 @@ static inline uint64_t send_next(struct gw_sim_part *part, struct gw_sim_node *n
         send_with_extras(part, node, index, pkt, now, at);
     else
         gw_sim_deliver(part, node, port, pkt, serialisation, at);
+    return at;
+}
+
+/* A switch's port sends. They send packets one by one and never for a cost. */
+static inline uint64_t send_next(struct gw_sim_part *part, struct gw_sim_node *node, uint16_t index,
+                                 gw_time now)
+{
+    struct gw_pkt *pkt;
+    uint32_t result = gw_switch_pull(node->sw, index, &pkt, 1, now);
+    if (__builtin_expect((result & ~GW_OUTPUT_MORE) == 0, 0))
+        return GW_SIM_DEPARTURE_NONE;
+    gw_time at = send_one(part, node, index, pkt, now);
     uint64_t key = gw_sim_departure_key(part->sim, index, at);
     return result & GW_OUTPUT_MORE ? key : GW_SIM_DEPARTURE_NONE;
 }
@@ -111,26 +120,30 @@ static inline uint64_t send(struct gw_sim_part *part, struct gw_sim_node *node, 
     return key;
 }
 
-/* Lets the ports send that the last verb made ready, now or when their links are free. */
+/* Lets a port send that has become ready, now or when its link is free. */
+static inline void serve(struct gw_sim_part *part, struct gw_sim_node *node, uint16_t index,
+                         uint32_t max, bool is_switch, gw_time now)
+{
+    struct gw_sim_port *port = &node->ports[index];
+    if (port->is_scheduled)
+        return;
+    if (port->busy_until <= now) {
+        uint64_t key = send(part, node, index, max, is_switch, now);
+        if (key != GW_SIM_DEPARTURE_NONE)
+            gw_sim_departure_set(node, index, key);
+    } else {
+        port->is_scheduled = true;
+        gw_sim_departure_set(node, index, gw_sim_departure_key(part->sim, index, port->busy_until));
+    }
+}
+
+/* The same for all ports that the last verb made ready. */
 static inline void serve_ready(struct gw_sim_part *part, struct gw_sim_node *node, uint32_t max,
                                bool is_switch, gw_time now)
 {
     struct gw_node *core = node->core;
-    for (uint32_t i = 0; i < core->ready_count; i++) {
-        uint16_t index = core->ready[i];
-        struct gw_sim_port *port = &node->ports[index];
-        if (port->is_scheduled)
-            continue;
-        if (port->busy_until <= now) {
-            uint64_t key = send(part, node, index, max, is_switch, now);
-            if (key != GW_SIM_DEPARTURE_NONE)
-                gw_sim_departure_set(node, index, key);
-        } else {
-            port->is_scheduled = true;
-            gw_sim_departure_set(node, index,
-                                 gw_sim_departure_key(part->sim, index, port->busy_until));
-        }
-    }
+    for (uint32_t i = 0; i < core->ready_count; i++)
+        serve(part, node, core->ready[i], max, is_switch, now);
     core->ready_count = 0;
 }
 
@@ -163,24 +176,55 @@ static inline void prefetch_ahead(const struct gw_sim_part *part, const uint64_t
     __builtin_prefetch(gw_sim_key_pkt(part, keys[ahead]), 1);
 }
 
+/* What the trace knows of an arrival. */
+static inline uint64_t hash_arrival(uint64_t hash, const struct gw_pkt *pkt, uint16_t port,
+                                    gw_time now)
+{
+    return hash_event(hash, now << 12 ^ port,
+                      ((uint64_t)pkt->seq << 32 | pkt->flow) ^ (uint64_t)pkt->src << 17 ^
+                          (uint64_t)pkt->entropy << 40 ^ (uint64_t)pkt->q.size << 8 ^
+                          (uint64_t)pkt->q.kind << 4 ^ pkt->q.ecn);
+}
+
+/* A packet arrives at a host. */
 static inline void arrive(struct gw_sim_part *part, struct gw_sim_node *node, uint64_t key,
                           bool has_cost, gw_time now)
 {
     struct gw_pkt *pkt = gw_sim_key_pkt(part, key);
     uint16_t port = gw_sim_key_port(part->sim, key);
-    node->hash = hash_event(node->hash, now << 12 ^ port,
-                            ((uint64_t)pkt->seq << 32 | pkt->flow) ^ (uint64_t)pkt->src << 17 ^
-                                (uint64_t)pkt->entropy << 40 ^ (uint64_t)pkt->q.size << 8 ^
-                                (uint64_t)pkt->q.kind << 4 ^ pkt->q.ecn);
-    if (__builtin_expect(part->rtt_counts != NULL, 0) && pkt->q.kind == GW_PKT_ACK &&
-        node->endpoint)
+    node->hash = hash_arrival(node->hash, pkt, port, now);
+    if (__builtin_expect(part->rtt_counts != NULL, 0) && pkt->q.kind == GW_PKT_ACK)
         gw_sim_rtt_add(part, pkt, now);
     if (has_cost)
         gw_sim_host_put(part, node, port, pkt, now);
-    else if (__builtin_expect(node->is_watched, 0))
-        gw_sim_watch_arrived(part, node, port, pkt, now);
     else
         gw_node_input(node->core, port, &pkt, 1, now);
+}
+
+/* A packet arrives at a switch. Most only pass, and find their link free. */
+static inline void forward(struct gw_sim_part *part, struct gw_sim_node *node, uint64_t key,
+                           gw_time now)
+{
+    struct gw_pkt *pkt = gw_sim_key_pkt(part, key);
+    uint16_t in = gw_sim_key_port(part->sim, key);
+    node->hash = hash_arrival(node->hash, pkt, in, now);
+    uint16_t out = GW_PORT_NONE;
+    if (__builtin_expect(!node->is_watched, 1))
+        out = gw_switch_way(node->sw, pkt);
+    if (__builtin_expect(out != GW_PORT_NONE, 1)) {
+        if (node->ports[out].busy_until <= now && gw_switch_pass(node->sw, out, pkt)) {
+            send_one(part, node, out, pkt, now);
+            return;
+        }
+        if (gw_switch_wait(node->sw, in, out, pkt, now))
+            serve(part, node, out, 1, true, now);
+        return;
+    }
+    if (node->is_watched)
+        gw_sim_watch_arrived(part, node, in, pkt, now);
+    else
+        gw_node_input(node->core, in, &pkt, 1, now);
+    serve_ready(part, node, 1, true, now);
 }
 
 /* Sees to it that the node runs again when it must. */
@@ -189,7 +233,7 @@ static inline void schedule_node(struct gw_sim_part *part, uint32_t place, gw_ti
     if (next == GW_TIME_NEVER)
         return;
     if (next < part->window_start + 2 * part->sim->window)
-        gw_sim_calendar_mark(part, 1, place);
+        gw_sim_calendar_mark(gw_sim_calendar_row(part, 1), place);
     else
         gw_sim_calendar_wake(part, place, next);
 }
@@ -220,12 +264,12 @@ run_switch(struct gw_sim_part *part, struct gw_sim_node *node, const uint64_t *k
         }
         if (arrival == now) {
             prefetch_ahead(part, keys, next, count);
-            arrive(part, node, keys[next++], false, now);
+            forward(part, node, keys[next++], now);
             arrival = arrival_next(part, keys, next, count);
         } else {
             gw_node_expire(node->core, now);
+            serve_ready(part, node, 1, true, now);
         }
-        serve_ready(part, node, 1, true, now);
     }
 }
 

@@ -74,6 +74,12 @@ struct gw_sim_inbox {
     uint32_t room;
 };
 
+/* A window to come. */
+struct gw_sim_row {
+    struct gw_sim_inbox *inboxes; /* by place: packets sent by this partition */
+    uint64_t *active;             /* bits of the places that must run; set by this partition */
+};
+
 struct gw_sim_node {
     struct gw_node *core;
     struct gw_sim_port *ports;
@@ -113,12 +119,11 @@ struct gw_sim_part {
     struct gw_sim *sim;
     uint32_t first, last; /* places [first, last) run here */
     struct gw_pkt_pool pool;
-    struct gw_sim_inbox *inboxes; /* [row][place]: packets sent by this partition */
-    struct gw_memory_pool memory; /* of their keys: what has grown is left as it was */
-    uint64_t *active;             /* [row][word]: places that must run; set by this partition */
+    struct gw_sim_row *rows;      /* of the calendar */
+    struct gw_memory_pool memory; /* of the keys in it: what has grown is left as it was */
     struct gw_heap wakes;         /* of own places, beyond the next window */
     uint64_t *woken;              /* [word]: own places whose wake is due in this window; apart from
-                                     `active`, which the other partitions read meanwhile */
+                                     `rows`, which the other partitions read meanwhile */
     gw_time window_start;
     uint32_t row;                   /* of the calendar: that of the window that runs */
     uint32_t *places;               /* that run in this window */

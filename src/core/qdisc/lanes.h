@@ -83,8 +83,11 @@ static inline const char *gw_lanes_check(const void *config)
 static inline void gw_lanes_init(struct gw_lanes *lanes, const struct gw_lanes_cfg *cfg,
                                  uint32_t capacity)
 {
+    uint32_t control = gw_control_capacity(cfg->control, capacity);
+    uint32_t smaller = capacity < control ? capacity : control;
     *lanes = (struct gw_lanes){
-        .capacity = {capacity, gw_control_capacity(cfg->control, capacity)},
+        .base.passes = cfg->red.mark == GW_RED_ENQUEUE ? 0 : smaller,
+        .capacity = {capacity, control},
         .control_weight = cfg->control_weight,
     };
     gw_red_init(&lanes->red, &cfg->red, capacity, UINT32_MAX);

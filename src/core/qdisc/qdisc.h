@@ -40,6 +40,9 @@ struct gw_qdisc_port {
 /* First member of every discipline's state. */
 struct gw_qdisc_state {
     uint32_t backlog; /* bytes queued, control included; 0 exactly when nothing is queued */
+    uint32_t passes;  /* a packet of at most so many bytes that finds nothing queued, and leaves
+                         before the next one comes, need not be queued: the discipline would change
+                         neither it nor its own state. 0: none */
     uint64_t marks;   /* packets on which the discipline set CE */
 };
 

@@ -1,7 +1,7 @@
 /*
  * The pipeline of a switch: which stages a packet passes, and in which order; see switch.h.
  */
-#include "core/switch/switch_impl.h"
+#include "core/switch/switch_forward.h"
 
 #include <string.h>
 
@@ -257,35 +257,21 @@ static void switch_input(struct gw_node *node, uint16_t in, struct gw_pkt **pkts
 {
     struct gw_switch *sw = (struct gw_switch *)node;
     for (uint32_t i = 0; i < count; i++) {
-        struct gw_pkt *pkt = pkts[i];
-        struct gw_switch_hop hop;
-        if (!sw->is_plain || !gw_switch_is_plain(pkt)) {
-            if (count - i > FETCH_AHEAD)
-                fetch(sw, pkts[i + FETCH_AHEAD]);
-            take(sw, in, pkt, now);
+        uint16_t out = gw_switch_way(sw, pkts[i]);
+        if (out != GW_PORT_NONE) {
+            gw_switch_queue_push(&sw->queue, in, out, pkts[i], now);
             continue;
         }
-        gw_switch_route_look_up(&sw->route, pkt, &hop);
-        if (hop.out != GW_PORT_NONE)
-            gw_switch_queue_push(&sw->queue, in, hop.out, pkt, now);
-        else
-            drop(sw, pkt, &sw->stats.unroutable);
+        if (count - i > FETCH_AHEAD)
+            fetch(sw, pkts[i + FETCH_AHEAD]);
+        take(sw, in, pkts[i], now);
     }
 }
 
 static uint32_t switch_output(struct gw_node *node, uint16_t port, struct gw_pkt **pkts,
                               uint32_t max, gw_time now)
 {
-    struct gw_switch *sw = (struct gw_switch *)node;
-    return gw_switch_queue_output(&sw->queue, port, pkts, max, now);
-}
-
-static uint32_t switch_output_one(struct gw_node *node, uint16_t port, struct gw_pkt **pkts,
-                                  uint32_t max, gw_time now)
-{
-    struct gw_switch *sw = (struct gw_switch *)node;
-    (void)now;
-    return gw_switch_queue_output_one(&sw->queue, port, pkts, max);
+    return gw_switch_pull((struct gw_switch *)node, port, pkts, max, now);
 }
 
 static void switch_expire(struct gw_node *node, gw_time now)
@@ -313,13 +299,6 @@ static void switch_expire(struct gw_node *node, gw_time now)
 static const struct gw_node_ops switch_ops = {
     .input = switch_input,
     .output = switch_output,
-    .expire = switch_expire,
-};
-
-/* Of one that sends packets one by one, whenever it can. */
-static const struct gw_node_ops switch_one_ops = {
-    .input = switch_input,
-    .output = switch_output_one,
     .expire = switch_expire,
 };
 
@@ -422,7 +401,7 @@ struct gw_switch *gw_switch_init(void *memory, const struct gw_switch_cfg *cfg)
     memset(memory, 0, gw_switch_size(cfg));
     struct gw_switch *sw = gw_arena_take(&arena, sizeof(*sw));
     struct tables tables = carve(sw, cfg, &arena);
-    sw->node.ops = cfg->train > 1 || cfg->lossless ? &switch_ops : &switch_one_ops;
+    sw->node.ops = &switch_ops;
     sw->is_plain = !cfg->learned_max && !cfg->notice;
     sw->node.port_count = cfg->port_count;
     sw->node.deadline = GW_TIME_NEVER;

@@ -39,6 +39,7 @@ void gw_switch_queue_init(struct gw_switch_queue *queue, const struct gw_switch_
     queue->discipline =
         (struct gw_qdisc_port){.pool = cfg->pool, .prng = prng, .trim_size = cfg->trim_size};
     queue->train = cfg->train ? cfg->train : 1;
+    queue->is_simple = queue->train == 1 && !cfg->lossless;
     queue->shared = cfg->shared;
     queue->pool = cfg->pool;
     if (cfg->lossless)
@@ -257,6 +258,8 @@ void gw_switch_queue_set_classes(struct gw_switch_queue *queue, uint16_t index,
         port->prepares |= classes[i] != i;
         queue->rest[index].classes[i] = classes[i];
     }
+    bool may_pass = queue->is_simple && !port->prepares && !queue->shared.bytes;
+    port->passes = may_pass ? ((const struct gw_qdisc_state *)port->qdisc_state)->passes : 0;
 }
 
 uint32_t gw_switch_queue_clear(struct gw_switch_queue *queue, uint16_t index, gw_time now)

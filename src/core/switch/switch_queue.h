@@ -45,6 +45,8 @@ struct gw_switch_port {
     bool is_ready;       /* see core/node.h */
     bool prepares;       /* packets before they are queued: it has classes of its own, or the switch
                             is lossless */
+    uint32_t passes;     /* a packet of at most so many bytes that finds nothing waiting leaves as
+                            if it had been queued */
     uint64_t qdisc_state[];
 };
 
@@ -57,6 +59,7 @@ struct gw_switch_queue {
     size_t port_stride;
     struct gw_port_rest *rest; /* per port */
     uint32_t train;
+    bool is_simple; /* packets leave one by one, and nobody may hold them back */
     struct gw_shared_buffer shared;
     uint64_t shared_used;
     struct gw_lossless *lossless; /* or NULL */
@@ -91,10 +94,11 @@ void gw_switch_queue_prepare(struct gw_switch_queue *queue, uint16_t in, uint16_
 bool gw_switch_queue_settle(struct gw_switch_queue *queue, uint16_t out,
                             enum gw_qdisc_verdict verdict, struct gw_pkt *victim, gw_time now);
 
-/* Takes a packet that came by the port `in` and is to leave by `out`. This and output_one are what
- * each hop of a simulation costs, so they are part of their callers. */
-static inline void gw_switch_queue_push(struct gw_switch_queue *queue, uint16_t in, uint16_t out,
-                                        struct gw_pkt *pkt, gw_time now)
+/* Takes a packet that came by the port `in` and is to leave by `out`. True: `out` was quiet, and is
+ * ready now. This and output_one are what each hop of a simulation costs, so they are part of their
+ * callers. */
+static inline bool gw_switch_queue_put(struct gw_switch_queue *queue, uint16_t in, uint16_t out,
+                                       struct gw_pkt *pkt, gw_time now)
 {
     struct gw_switch_port *port = gw_switch_port_at(queue, out);
     port->in_bytes += pkt->q.size;
@@ -111,8 +115,31 @@ static inline void gw_switch_queue_push(struct gw_switch_queue *queue, uint16_t 
         queue->shared_used += (uint64_t)gw_switch_port_backlog(port) - before;
     } while (__builtin_expect(verdict != GW_QDISC_QUEUED, 0) &&
              !gw_switch_queue_settle(queue, out, verdict, victim, now));
-    if (gw_switch_port_backlog(port))
-        gw_node_report(queue->node, out, &port->is_ready);
+    bool becomes_ready = !port->is_ready && gw_switch_port_backlog(port);
+    port->is_ready |= becomes_ready;
+    return becomes_ready;
+}
+
+/* The same, and tells the driver. */
+static inline void gw_switch_queue_push(struct gw_switch_queue *queue, uint16_t in, uint16_t out,
+                                        struct gw_pkt *pkt, gw_time now)
+{
+    if (gw_switch_queue_put(queue, in, out, pkt, now))
+        gw_node_list(queue->node, out);
+}
+
+/* A packet that is to leave by `out` at once, since its link is free. True: it does, and was never
+ * queued; false: it has to be. */
+static inline bool gw_switch_queue_pass(struct gw_switch_queue *queue, uint16_t out,
+                                        const struct gw_pkt *pkt)
+{
+    struct gw_switch_port *port = gw_switch_port_at(queue, out);
+    if (pkt->q.size > port->passes || gw_switch_port_backlog(port))
+        return false;
+    port->in_bytes += pkt->q.size;
+    port->out_bytes += pkt->q.size;
+    port->out_packets++;
+    return true;
 }
 
 /* The verb `output` of the node, without trains and with nobody who holds data back: half of what

@@ -40,9 +40,9 @@ static void calendar__has_marked_places_in_their_window(void **state)
     assert_int_equal(gw_sim_calendar_enter(part), 0);
     uint64_t to_start = GW_MS / run.sim->window;
     assert_true(gw_sim_calendar_ahead(run.sim) == to_start);
-    gw_sim_calendar_mark(part, 3, 4);
-    gw_sim_calendar_mark(part, 3, 2);
-    gw_sim_calendar_mark(part, 3, 4);
+    gw_sim_calendar_mark(gw_sim_calendar_row(part, 3), 4);
+    gw_sim_calendar_mark(gw_sim_calendar_row(part, 3), 2);
+    gw_sim_calendar_mark(gw_sim_calendar_row(part, 3), 4);
     assert_true(gw_sim_calendar_ahead(run.sim) == 3);
     assert_int_equal(enter(run.sim, part, 3), 2);
     assert_int_equal(part->places[0], 2);
@@ -65,7 +65,7 @@ static void calendar__gives_each_partition_its_own(void **state)
     for (uint32_t p = 0; p < 2; p++)
         gw_sim_calendar_enter(&parts[p]);
     for (uint32_t place = 0; place < PLACES; place++)
-        gw_sim_calendar_mark(&parts[place % 2], 1, place);
+        gw_sim_calendar_mark(gw_sim_calendar_row(&parts[place % 2], 1), place);
     assert_int_equal(enter(run.sim, &parts[0], 1), parts[0].last);
     assert_int_equal(gw_sim_calendar_enter(&parts[1]), PLACES - parts[1].first);
     for (uint32_t p = 0; p < 2; p++)
