@@ -30,15 +30,19 @@ def figures(root, *words):
     return call(sys.executable, "-B", os.path.join("bench", "figures"), "--root", root, *words)
 
 
+def swept(scenario):
+    """The keys of a sweep that have plain values, and these."""
+    sweep = re.search(r"^sweep:\n((?:  .*\n)+)", scenario, re.MULTILINE)
+    keys = re.findall(r"^  (\S+): \[([^][{}]*)\]", sweep[1], re.MULTILINE) if sweep else []
+    return {key: text.split(", ") for key, text in keys}
+
+
 def narrowed(scenario, paper):
     """Settings that leave of each key of a sweep one value: what the paper is about if it says so,
     else the first; and of the longest another one, the last."""
-    sweep = re.search(r"^sweep:\n((?:  .*\n)+)", scenario, re.MULTILINE)
-    keys = re.findall(r"^  (\S+): \[([^][{}]*)\]", sweep[1], re.MULTILINE) if sweep else []
-    keys.sort(key=lambda key: key[1].count(","))
+    keys = sorted(swept(scenario).items(), key=lambda key: len(key[1]))
     words = []
-    for key, text in keys:
-        values = text.split(", ")
+    for key, values in keys:
         own = [value for value in values if value in (paper, "yes")] or values
         kept = {own[0]: None, values[-1]: None} if key == keys[-1][0] else own[:1]
         words += ["--set", f"sweep.{key}=[{','.join(kept)}]"]
@@ -81,9 +85,13 @@ class FigureCase(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def check_results(self, paper):
-        """They are of a commit and of no machine."""
+        """They are of a commit and of no machine, and of the sweep that the scenario has."""
         for name in glob.glob(os.path.join("docs", "figures", paper, "*.json")):
             stored = json.loads(read(name))
+            scenario = os.path.basename(name)[:-5] + ".yaml"
+            for key, values in swept(read("scenarios", paper, scenario)).items():
+                column = stored["columns"].index(key)
+                self.assertEqual({row[column] for row in stored["rows"]}, set(values), name)
             self.assertRegex(stored["commit"], "^[0-9a-f]{10}$")
             self.assertTrue(stored["command"].startswith("gradwire sim scenarios/"))
             self.assertNotIn("wall_s", json.dumps(stored))

@@ -25,10 +25,10 @@ DIFFERING = {
         "fig20.mixed", "fig20.workers",
     },
     "dlcp": {
-        "fig13.resnet50-ps", "fig14a.tail-pfabric", "lb.half-well",
-        "lb.reps-unnoticed", "parts.schedule",
+        "fig13.resnet50-ps", "fig14a.tail-pfabric",
+        "lb.reps-unnoticed", "fig11.follow", "parts.bound", "parts.schedule",
         "fig02.mean-16th", "fig02.same-tail", "fig02.steadily", "fig02.tail", "fig14a.follow-dctcp",
-        "fig14b.follow", "fig14b.follow-dctcp", "parts.follow", "parts.follow-classes",
+        "fig14b.follow", "fig14b.follow-dctcp", "parts.follow-classes",
     },
     "pcn": {
         "fig03.forward", "fig09.start-off-range", "fig09.throughput", "size.room",
