@@ -302,7 +302,9 @@ static int tensors_of_different_sizes(gradwire *job, int rank)
     return 0;
 }
 
-/* At once, also where those with a bound go from rank to rank and the other by the server. */
+/* At once, also where those with a bound go from rank to rank and the other by the server. The rank
+ * that finds out leaves the job, and others may hear of that first; communicator_mismatch_test has
+ * what each of them says where none leaves. */
 static int bound_at_some_ranks_alone(gradwire *job, int rank)
 {
     static float x[10000];
@@ -314,7 +316,8 @@ static int bound_at_some_ranks_alone(gradwire *job, int rank)
         code = gradwire_allreduce_with(job, x, x, 10000, GRADWIRE_FLOAT32, GRADWIRE_SUM,
                                        rank == 2 ? NULL : &how, NULL);
     CHECK(code == GRADWIRE_ERR_PEER);
-    CHECK(strstr(gradwire_last_error(), "is of another size, kind, via or bound"));
+    CHECK(strstr(gradwire_last_error(), "is of another size, kind, via or bound") ||
+          strstr(gradwire_last_error(), "is lost"));
     return 0;
 }
 
