@@ -72,6 +72,12 @@ void gw_auth_seal(struct gw_auth *auth, const struct iovec *pieces, uint32_t cou
 enum gw_auth_verdict gw_auth_open(struct gw_auth *auth, const struct iovec *pieces, uint32_t count,
                                   const uint8_t bytes[GW_AUTH_SIZE]);
 
+/* Whether packets are encrypted. NULL: they are not even authenticated. */
+static inline bool gw_auth_encrypts(const struct gw_auth *auth)
+{
+    return auth && auth->encrypts;
+}
+
 /* With encryption: writes the next packet, of `size` bytes, at least GW_AUTH_CLEAR, and behind it
  * GW_AUTH_SIZE bytes more. `out` is `bytes`, or they do not overlap. */
 void gw_auth_encrypt(struct gw_auth *auth, const uint8_t *bytes, uint32_t size, uint8_t *out);

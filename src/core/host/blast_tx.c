@@ -316,7 +316,7 @@ static bool announce_burst(struct gw_endpoint *ep, struct gw_blast_tx *blast,
 static void describe(struct gw_endpoint *ep, struct gw_blast_tx *blast, const struct gw_send *send,
                      gw_time now)
 {
-    const uint32_t mtu = ep->cfg.mtu;
+    const uint32_t mtu = ep->cfg.mtu, total = (uint32_t)((send->bytes + mtu - 1) / mtu);
     /* The tables, and what a place keeps from one blast to the next. */
     *blast = (struct gw_blast_tx){
         .transport = send->transport,
@@ -329,8 +329,8 @@ static void describe(struct gw_endpoint *ep, struct gw_blast_tx *blast, const st
         .key = gw_flow_key(ep->cfg.address, send->peer, blast->id),
         .tag = send->tag,
         .bytes = send->bytes,
-        .total = (uint32_t)((send->bytes + mtu - 1) / mtu),
-        .in_round_least = (uint32_t)((send->bytes + mtu - 1) / mtu),
+        .total = total,
+        .in_round_least = total,
         .is_bare = !send->data,
         .important_first = send->important_first,
         .class = send->class,

@@ -205,8 +205,7 @@ static inline void gw_sender_fill(const struct gw_endpoint *ep, struct gw_pkt *p
         return;
     }
     pkt->buf = gw_buf_lend(ep->pool->bufs, bytes);
-    for (uint32_t i = 0; i < size; i += GW_CACHE_LINE)
-        __builtin_prefetch((const char *)bytes + i);
+    gw_prefetch(bytes, size, GW_PREFETCH_READ);
 }
 
 /* A sender is about to emit a packet. True: it begins a train, and may choose an entropy. */

@@ -217,7 +217,7 @@ static void put(struct departure *departure, const struct gw_pkt *pkt)
     if (payload)
         pieces[count++] =
             (struct iovec){(void *)gw_buf_payload(memory->base.cfg.pool->bufs, pkt->buf), payload};
-    if (departure->peer->auth && departure->peer->auth->encrypts) {
+    if (gw_auth_encrypts(departure->peer->auth)) {
         count = encrypt(departure, pieces, count);
     } else if (departure->peer->auth) {
         gw_auth_seal(departure->peer->auth, pieces, count, code);
@@ -276,11 +276,8 @@ static int send_memory(struct gw_datapath *datapath, uint16_t number, struct gw_
     };
     struct gw_pkt *late = gw_tx_faults_take_late(&memory->faults, number);
     bool has_faults = gw_tx_faults_exist(&memory->faults);
-    if (has_faults) {
-        uint32_t left = gw_pkt_settle(memory->base.cfg.pool, pkts, count);
-        memory->base.stats.no_room += count - left;
-        count = left;
-    }
+    if (has_faults)
+        count = gw_datapath_settle(datapath, pkts, count);
     pthread_rwlock_rdlock(&town.lock);
     departure.to = find(&peer->addr);
     for (uint32_t i = 0; i < count; i++) {

@@ -110,12 +110,6 @@ static uint8_t take_signal(const struct gw_pkt *pkt, struct gw_frame *frame)
     return tos >> 2;
 }
 
-static bool has_encryption(const struct gw_udp *udp, uint16_t peer)
-{
-    const struct gw_auth *auth = udp->base.peers[peer].auth;
-    return auth && auth->encrypts;
-}
-
 /* Adds a packet to the batch; `is_copy`: the packet itself comes again. */
 static void add(struct gw_udp *udp, const struct gw_codec *codec, struct gw_pkt *pkt, bool is_copy)
 {
@@ -125,7 +119,7 @@ static void add(struct gw_udp *udp, const struct gw_codec *codec, struct gw_pkt 
     tx->options[at] = udp->base.cfg.signals_by_option ? take_signal(pkt, &tx->frames[at]) : 0;
     tx->pkts[at] = is_copy ? NULL : pkt;
     struct gw_auth *auth = udp->base.peers[tx->peer].auth;
-    if (has_encryption(udp, tx->peer))
+    if (gw_auth_encrypts(auth))
         place_encrypted(udp, at, pkt, auth);
     else
         place(udp, at, pkt, auth);
@@ -160,11 +154,8 @@ static void load(struct gw_udp *udp, uint16_t number, struct gw_pkt **pkts, uint
     tx->batch++;
     tx->peer = number;
     tx->singles[number] -= tx->singles[number] > 0;
-    if (has_faults || has_encryption(udp, number)) {
-        uint32_t left = gw_pkt_settle(udp->base.cfg.pool, pkts, count);
-        udp->base.stats.no_room += count - left;
-        count = left;
-    }
+    if (has_faults || gw_auth_encrypts(udp->base.peers[number].auth))
+        count = gw_datapath_settle(&udp->base, pkts, count);
     for (uint32_t i = 0; i < count; i++) {
         GW_DEBUG_ASSERT(pkts[i]->entropy == pkts[0]->entropy);
         if (has_faults)
