@@ -1,11 +1,12 @@
 /*
  * gw_bench_worth: what it costs to find out which fragments are important.
  *
- * A sender emits a blast of 100 MB, beyond the caches: its packets are pulled off the endpoint,
- * with the tensor's values copied into them, and given back. With importance it takes its sample
- * and weighs each fragment before it leaves; "before" is what it costs to decide of all fragments
- * in a pass of its own, and to send with the bitmap. And values that are quantised, with their sums
- * and without.
+ * A sender sends a blast of 100 MB, beyond the caches, as processes do: trains are pulled off the
+ * endpoint and given to a UDP socket, and the kernel copies the values from the tensor. They go to
+ * a socket that nobody reads, which costs less than any real way. With importance the sender takes
+ * its sample and weighs each fragment before it leaves; "before" is what it costs to decide of all
+ * fragments in a pass of its own, and to send with the bitmap. And values that are quantised, with
+ * their sums and without.
  *
  * Each measurement has its turn right after the one without importance; the medians are compared,
  * so that a disturbance of the machine hits all alike or few.
@@ -26,13 +27,14 @@
 #include "base/cpu.h"
 #include "base/prng.h"
 #include "core/host/endpoint.h"
+#include "net/datapath.h"
+#include "net/node_memory.h"
 
 enum {
     FRAGMENT = 1408, /* bytes of values: the default fragment of float32 */
     FRAGMENTS = 100 * 1000 * 1000 / FRAGMENT,
-    HDR = 44,
     TRAIN = 45, /* packets that the kernel takes at once */
-    PKTS = 4 * TRAIN,
+    PKTS = 4 * GW_DATAPATH_TRAIN_MAX,
     REPETITIONS = 15,
     ALIGNMENT = 4096,
 };
@@ -60,19 +62,29 @@ enum { TYPES = sizeof(types) / sizeof(types[0]) };
 struct measured {
     struct gw_importance_terms terms;
     struct gw_endpoint *endpoint;
-    struct gw_pkt_pool *pool;
+    struct gw_datapath *datapath;
     const struct gw_transport *transport;
     unsigned char *from, *to;
     uint64_t *bits; /* a bit per fragment */
     gw_time now;
 };
 
+static char failure[GW_NET_ERROR_MAX];
+
+static void must(int code)
+{
+    if (code) {
+        fprintf(stderr, "gw_bench_worth: %s\n", failure);
+        exit(EXIT_FAILURE);
+    }
+}
+
 /* What was found out goes here, so that the compiler cannot leave it out. */
 static volatile uint32_t sink;
 
 /* ---- Blasts. ---- */
 
-/* Pulls all packets of the blast, as a driver does that the link never keeps waiting. */
+/* Sends the whole blast, as a driver does that the link never keeps waiting. */
 static void emit(struct measured *m, const struct gw_send *send)
 {
     struct gw_pkt *pkts[TRAIN];
@@ -85,10 +97,11 @@ static void emit(struct measured *m, const struct gw_send *send)
         node->ready_count = 0;
         while (answer & GW_OUTPUT_MORE) {
             answer = gw_node_output(node, 0, pkts, TRAIN, m->now);
-            for (uint32_t i = 0; i < (answer & ~GW_OUTPUT_MORE); i++) {
+            uint32_t count = answer & ~GW_OUTPUT_MORE;
+            for (uint32_t i = 0; i < count; i++)
                 left -= pkts[i]->q.kind == GW_PKT_DATA;
-                gw_pkt_release(m->pool, pkts[i]);
-            }
+            if (count)
+                must(gw_datapath_send(m->datapath, 0, pkts, count, failure));
         }
         m->now += STEP;
         gw_node_expire(node, m->now);
@@ -261,13 +274,17 @@ static bool run_once(struct measured *m, char *const *words)
 
 /* ---- Memory. ---- */
 
+_Noreturn static void die_of_memory(size_t size)
+{
+    fprintf(stderr, "gw_bench_worth: out of memory (%zu bytes)\n", size);
+    exit(EXIT_FAILURE);
+}
+
 static void *take(size_t size)
 {
     void *memory = aligned_alloc(ALIGNMENT, (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
-    if (!memory) {
-        fprintf(stderr, "gw_bench_worth: out of memory (%zu bytes)\n", size);
-        exit(EXIT_FAILURE);
-    }
+    if (!memory)
+        die_of_memory(size);
     return memset(memory, 0, size);
 }
 
@@ -295,11 +312,33 @@ static void set_transport(struct gw_transport *transport)
     gw_algo_defaults(&transport->loss->algo, &transport->loss_cfg);
 }
 
+/* A socket of loopback. */
+static struct gw_datapath *open_datapath(struct gw_node_memory *memory)
+{
+    const struct gw_datapath_cfg cfg = {
+        .pool = &memory->pool,
+        .address = "127.0.0.1",
+        .entropies = 1,
+        .mtu = FRAGMENT,
+        .peers_max = 1,
+        .has_trains = true,
+    };
+    struct gw_datapath *datapath;
+    must(gw_datapath_open(gw_datapath_find("udp"), &cfg, &datapath, failure));
+    return datapath;
+}
+
 int main(int argc, char **argv)
 {
-    struct gw_buf_pool bufs;
-    struct gw_pkt_pool pool;
+    struct gw_node_memory memory[2];
     struct gw_transport transport;
+    for (int i = 0; i < 2; i++)
+        if (gw_node_memory_open(&memory[i], PKTS, FRAGMENT) != 0)
+            die_of_memory(PKTS * FRAGMENT);
+    struct gw_datapath *datapath = open_datapath(&memory[0]), *nobody = open_datapath(&memory[1]);
+    const struct gw_datapath_peer peer = {
+        .addr = *gw_datapath_address(nobody), .entropies = 1, .tx_cookie = 0, .rx_cookie = 0};
+    gw_datapath_set_peer(datapath, &peer);
     const struct gw_endpoint_cfg cfg = {
         .address = 0,
         .port_count = 1,
@@ -311,17 +350,16 @@ int main(int argc, char **argv)
         .blast_packets_max = FRAGMENTS,
         .report_every = 1000 * GW_S, /* nobody reports, and nobody shall miss it */
         .mtu = FRAGMENT,
-        .hdr = HDR,
+        .hdr = GW_DATAPATH_HDR_IPV4,
         .ack_every = 1,
         .train = TRAIN,
-        .pool = &pool,
+        .lends = true,
+        .pool = &memory[0].pool,
     };
-    gw_buf_pool_init(&bufs, take(gw_buf_pool_size(PKTS, FRAGMENT)), PKTS, FRAGMENT);
-    gw_pkt_pool_init(&pool, take(PKTS * sizeof(struct gw_pkt)), 0, PKTS, &bufs);
     set_transport(&transport);
     struct measured m = {
         .endpoint = gw_endpoint_init(take(gw_endpoint_size(&cfg)), &cfg),
-        .pool = &pool,
+        .datapath = datapath,
         .transport = &transport,
         .from = take(SIZE),
         .to = take(2 * SIZE),

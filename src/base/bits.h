@@ -21,4 +21,10 @@ static inline void gw_bit_set(uint64_t *bits, uint64_t i)
     bits[i / 64] |= UINT64_C(1) << i % 64;
 }
 
+/* Sets the bit if `value` holds, without a branch. */
+static inline void gw_bit_or(uint64_t *bits, uint64_t i, bool value)
+{
+    bits[i / 64] |= (uint64_t)value << i % 64;
+}
+
 #endif

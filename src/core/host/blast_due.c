@@ -7,7 +7,7 @@
  *
  * The application says which places are important, or by which rule that is found in their values.
  * These may lie far beyond the caches, and nobody guesses which random place is next, so a place is
- * *foreseen* shortly before it leaves: turn by turn, its values are brought into the cache, and
+ * *foreseen* shortly before it leaves: batch by batch, its values are brought into the cache, and
  * only so far ahead of what leaves that both kinds can fill their trains. By a rule it is *weighed*
  * then: summed, and still in the cache when it is copied. Important ones that leave first are an
  * exception: for them all places have to be weighed before.
@@ -23,7 +23,7 @@ enum {
     /* Trains of places that are foreseen, and wait: 64 KB each, as the kernel takes them, so L2 has
      * all. Of two kinds that are alike each finds a full train (own choice). */
     TRAINS_AHEAD = 4,
-    FETCH_AHEAD = 6, /* turns */
+    BATCH = 16, /* turns that are foreseen at a time, and before that fetched */
     FETCH_MAX = 2048,
 };
 
@@ -46,7 +46,7 @@ void gw_blast_tx_demand(struct gw_blast_tx *blast, uint32_t place)
     put(blast, place, gw_blast_order_turn(&blast->order, place));
 }
 
-/* Has the values of a turn brought from memory, which takes longer than to sum a fragment. */
+/* Has the values of a turn brought from memory, which takes longer than to sum fragments. */
 static inline void fetch(const struct gw_blast_tx *blast, uint32_t turn)
 {
     if (turn >= blast->total)
@@ -56,21 +56,25 @@ static inline void fetch(const struct gw_blast_tx *blast, uint32_t turn)
                 GW_PREFETCH_LATER);
 }
 
-static void weigh(struct gw_blast_tx *blast, uint32_t place)
+static void weigh(const struct gw_blast_tx *blast, uint32_t place)
 {
-    uint64_t offset = (uint64_t)place * blast->path.mtu;
-    if (gw_importance_is(&blast->rule, blast->data + offset, offset, gw_blast_len(blast, place)))
-        gw_bit_set(blast->found, place);
+    const unsigned char *from = blast->data + (uint64_t)place * blast->path.mtu;
+    gw_bit_or(blast->found, place,
+              gw_importance_is(&blast->rule, from, place, gw_blast_len(blast, place)));
 }
 
-/* Foresees the place of the next turn, which becomes due in its set. */
+/* Foresees a batch of turns, whose places become due in their sets. The next batch is fetched when
+ * this one has been read, which waited behind that otherwise. */
 static void foresee(struct gw_blast_tx *blast)
 {
-    fetch(blast, blast->foreseen + FETCH_AHEAD);
-    uint32_t turn = blast->foreseen++, place = gw_blast_order_place(&blast->order, turn);
-    if (blast->important == blast->found)
-        weigh(blast, place);
-    put(blast, place, turn);
+    for (uint32_t i = 0; i < BATCH && blast->foreseen < blast->total; i++) {
+        uint32_t turn = blast->foreseen++, place = gw_blast_order_place(&blast->order, turn);
+        if (blast->important == blast->found)
+            weigh(blast, place);
+        put(blast, place, turn);
+    }
+    for (uint32_t i = 0; i < BATCH; i++)
+        fetch(blast, blast->foreseen + i);
 }
 
 void gw_blast_tx_look_ahead(const struct gw_endpoint *ep, struct gw_blast_tx *blast)

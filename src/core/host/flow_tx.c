@@ -194,7 +194,7 @@ static uint8_t weigh(struct gw_tx_flow *flow, uint32_t seq)
     if (flow->weighed == seq)
         return flow->weighed_ecn;
     bool is_important =
-        gw_importance_is(&flow->rule, flow->data + offset, offset, gw_tx_payload(flow, seq));
+        gw_importance_is(&flow->rule, flow->data + offset, seq, gw_tx_payload(flow, seq));
     flow->weighed = seq;
     return flow->weighed_ecn = is_important ? flow->ecn : GW_ECN_NOT_ECT;
 }

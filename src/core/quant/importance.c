@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bits.h"
 #include "base/fixed.h"
 #include "base/prng.h"
 #include "core/quant/number.h"
@@ -22,8 +23,6 @@ const char *const gw_importance_rule_names[GW_IMPORTANCE_RULES] = {
     [GW_IMPORTANCE_MEDIAN_OF_VALUES] = "median-of-values",
     [GW_IMPORTANCE_NONE] = "none",
 };
-
-enum { MASK_BITS = 64 };
 
 /* Larger tensors would have parts of more than 2^32 positions. */
 #define SIZE_END (UINT64_C(1) << 40)
@@ -110,14 +109,15 @@ static bool has_magnitude(enum gw_dtype type)
     return type < GW_DTYPE_MAGNITUDES;
 }
 
-/* The mean of the values that are whole in the fragment; if none is, it is important. */
+/* The mean of the values that are whole in the fragment; if none is, it is important. Their size is
+ * a power of two: divisions would take as long as the sum of a fragment. */
 static int64_t key_of_fragment(const struct gw_importance *importance, const unsigned char *from,
                                uint64_t offset, uint32_t size)
 {
     const struct gw_importance_terms *terms = &importance->terms;
     uint32_t value_size = gw_dtype_size(terms->type);
-    uint32_t behind = (uint32_t)(offset % value_size), skip = behind ? value_size - behind : 0;
-    uint32_t count = size > skip ? (size - skip) / value_size : 0;
+    uint32_t skip = -(uint32_t)offset & (value_size - 1);
+    uint32_t count = size > skip ? (size - skip) >> __builtin_ctz(value_size) : 0;
     if (!count)
         return INT64_MAX;
     return gw_importance_key(terms->kernels->sum_abs[terms->type](from + skip, count) / count);
@@ -268,22 +268,21 @@ void gw_importance_init_drawn(struct gw_importance *importance,
         importance->threshold = drawn_threshold(importance, drawn, gw_prng_next(&prng));
 }
 
-bool gw_importance_is(const struct gw_importance *importance, const void *from, uint64_t offset,
+bool gw_importance_is(const struct gw_importance *importance, const void *from, uint64_t index,
                       uint32_t size)
 {
-    uint64_t index = offset / importance->fragment_size;
-    GW_ASSERT(index * importance->fragment_size == offset);
     if (!has_threshold(importance->terms.rule))
         return importance->terms.rule == GW_IMPORTANCE_ALL;
-    int64_t key = importance->terms.kernels ? key_of_fragment(importance, from, offset, size)
-                                            : drawn_key(importance, index);
+    int64_t key = importance->terms.kernels
+                      ? key_of_fragment(importance, from, index * importance->fragment_size, size)
+                      : drawn_key(importance, index);
     return is_above(importance->threshold, key);
 }
 
 /* Of `count` bits; all are 0 at first. */
 static void mask_clear(uint64_t *mask, uint64_t count)
 {
-    memset(mask, 0, sizeof(*mask) * (size_t)((count + MASK_BITS - 1) / MASK_BITS));
+    memset(mask, 0, sizeof(*mask) * (size_t)gw_bit_words(count));
 }
 
 uint32_t gw_importance_fill(const struct gw_importance *importance, const void *values,
@@ -295,9 +294,9 @@ uint32_t gw_importance_fill(const struct gw_importance *importance, const void *
     mask_clear(mask, fragments);
     for (uint64_t i = 0; i < fragments; i++) {
         uint64_t offset = i * fragment_size;
-        bool is = gw_importance_is(importance, from ? from + offset : NULL, offset,
+        bool is = gw_importance_is(importance, from ? from + offset : NULL, i,
                                    bytes_at(offset, size, fragment_size));
-        mask[i / MASK_BITS] |= (uint64_t)is << (i % MASK_BITS);
+        gw_bit_or(mask, i, is);
         important += is;
     }
     return important;
@@ -316,7 +315,7 @@ uint32_t gw_importance_fill_given(const gw_real *worth, uint32_t count, uint64_t
     mask_clear(mask, count);
     for (uint32_t i = 0; i < count; i++) {
         bool is = is_above(threshold, gw_importance_key(worth[i]));
-        mask[i / MASK_BITS] |= (uint64_t)is << (i % MASK_BITS);
+        gw_bit_or(mask, i, is);
         important += is;
     }
     return important;

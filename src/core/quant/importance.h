@@ -88,11 +88,9 @@ void gw_importance_init_drawn(struct gw_importance *importance,
                               const struct gw_importance_drawn *drawn, enum gw_importance_rule rule,
                               uint32_t fragment_size);
 
-/*
- * Is the fragment of `size` bytes at `offset` important, which is a multiple of the fragment size?
- * `from` is where the fragment lies; not looked at when fragments are drawn.
- */
-bool gw_importance_is(const struct gw_importance *importance, const void *from, uint64_t offset,
+/* Is fragment number `index`, of `size` bytes, important? `from` is where it lies; not looked at
+ * when fragments are drawn. */
+bool gw_importance_is(const struct gw_importance *importance, const void *from, uint64_t index,
                       uint32_t size);
 
 /* Decides all fragments of a tensor in advance. Returns how many are important. `mask` has a bit

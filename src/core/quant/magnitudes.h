@@ -22,6 +22,9 @@
 #define GW_LOOP_VECTOR 16 /* bytes of a register */
 #endif
 
+/* So that all lanes stay in registers; compilers unroll less by themselves. */
+#define GW_LOOP_UNROLLED _Pragma("GCC unroll 8")
+
 enum {
     LANES = 16,
     PARTS_F32 = LANES * 4 / GW_LOOP_VECTOR, /* registers for all lanes */
@@ -85,6 +88,7 @@ GW_LOOP_INLINE gw_real total_f64(const struct sums_f64 *sums)
 /* Adds LANES values, a register at a time. */
 GW_LOOP_INLINE void add_f32(struct sums_f32 *sums, const unsigned char *x)
 {
+    GW_LOOP_UNROLLED
     for (size_t part = 0; part < PARTS_F32; part++) {
         lanes_i32 bits;
         lanes_f32 magnitudes;
@@ -98,6 +102,7 @@ GW_LOOP_INLINE void add_f32(struct sums_f32 *sums, const unsigned char *x)
 /* Adds two values to each lane, neighbours: so none has to move from one lane to another. */
 GW_LOOP_INLINE void add_bf16_pairs(struct sums_f32 *sums, const unsigned char *x)
 {
+    GW_LOOP_UNROLLED
     for (size_t part = 0; part < PARTS_F32; part++) {
         lanes_u32 pairs, first, second;
         lanes_f32 magnitudes;
@@ -233,6 +238,7 @@ GW_LOOP static gw_real sum_abs_i32(const void *x, uint32_t count)
 
 GW_LOOP_INLINE void add_f64(struct sums_f64 *sums, const unsigned char *x)
 {
+    GW_LOOP_UNROLLED
     for (size_t part = 0; part < PARTS_F64; part++) {
         lanes_i64 bits;
         lanes_f64 magnitudes;

@@ -209,7 +209,7 @@ static void importance_is__decides_as_all_at_once_with_every_kernel(void **state
             for (uint32_t at = 0; at < sizeof(bytes); at += tensor.fragment_size, i++) {
                 uint32_t left = (uint32_t)sizeof(bytes) - at;
                 uint32_t size = left < tensor.fragment_size ? left : tensor.fragment_size;
-                bool is = gw_importance_is(&importance, bytes + at, at, size);
+                bool is = gw_importance_is(&importance, bytes + at, i, size);
                 assert_int_equal(is, gw_bit_is_set(mask, i));
                 found += is;
             }
