@@ -334,7 +334,7 @@ static inline void gw_pkt_release(struct gw_pkt_pool *pool, struct gw_pkt *pkt)
 /*
  * Copies payloads that are lent into buffers of their own, so that the packets, all of data, may be
  * kept. Returns how many are left in front of `pkts`: those for which no buffer is free are
- * released.
+ * released, which the caller counts.
  */
 uint32_t gw_pkt_settle(struct gw_pkt_pool *pool, struct gw_pkt **pkts, uint32_t count);
 

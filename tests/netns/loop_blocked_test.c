@@ -3,12 +3,11 @@
  * clock goes on, and nothing depends on how fast.
  */
 #define _GNU_SOURCE
+#include "full_socket.h"
 #include "host.h"
 #include "support.h"
 
-#include <errno.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include "net/station/loop.h"
 #include "net/udp/udp.h"
@@ -29,15 +28,7 @@ enum {
 
 static uint32_t polls, awaiting_room, impatient;
 
-/* Stands before the C library's function of that name: the socket never has room. */
-ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
-{
-    (void)fd, (void)message, (void)flags;
-    errno = EAGAIN;
-    return -1;
-}
-
-/* Likewise: takes note of what would be waited for. */
+/* Stands before the C library's function of that name: takes note of what would be waited for. */
 int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
 {
     (void)fds, (void)mask;
@@ -57,6 +48,7 @@ static void loop__sleeps_while_the_socket_has_no_room(void **state)
     char error[GW_NET_ERROR_MAX];
     uint32_t flow;
     struct gw_endpoint_cfg cfg = gw_test_host_cfg(OURS, MTU);
+    gw_test_full_socket(1);
     gw_test_host_open(&host, &cfg, PKTS);
     struct gw_datapath_cfg udp_cfg = {
         .pool = &host.pool, .address = "127.0.0.1", .entropies = 1, .mtu = MTU, .peers_max = 1};

@@ -6,13 +6,12 @@
  * port numbers, and its end tells the receiver to stop. The clock guards against hanging only.
  */
 #define _GNU_SOURCE
+#include "full_socket.h"
 #include "host.h"
 #include "support.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +29,7 @@ enum {
     ENTROPIES = 8,
     TAG = 42,
     KERNEL_BUFFER = 1 << 20,
+    CHOPPY_EVERY = 3,
     LOSS_PERCENT = 5,
 };
 
@@ -48,24 +48,8 @@ struct wire_case {
     uint32_t train;
     uint32_t ack_every;
     bool has_trains; /* the kernel cuts and joins them */
-    bool choppy;     /* the socket takes little at a time, and sometimes nothing */
+    bool choppy;     /* every third time the socket has no room */
 };
-
-static bool is_choppy;
-
-/*
- * Stands before the C library's function of that name: loopback never pushes back by itself.
- * When choppy, every third call finds no room.
- */
-ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
-{
-    static unsigned int calls;
-    if (is_choppy && ++calls % 3 == 0) {
-        errno = EAGAIN;
-        return -1;
-    }
-    return syscall(SYS_sendmsg, fd, message, flags);
-}
 
 /* A host and its datapath. */
 struct process {
@@ -81,7 +65,7 @@ static void process_open(struct process *process, const struct wire_case *test, 
                          int control)
 {
     bool v6 = strchr(test->address, ':') != NULL;
-    is_choppy = test->choppy;
+    gw_test_full_socket(test->choppy ? CHOPPY_EVERY : 0);
     process->cfg = gw_test_host_cfg(address, MTU);
     process->cfg.hdr = v6 ? GW_DATAPATH_HDR_IPV6 : GW_DATAPATH_HDR_IPV4;
     process->cfg.train = test->train;

@@ -43,6 +43,8 @@ struct gw_loop_stats {
     uint64_t turns;
     uint64_t sleeps;
     uint64_t unlinked; /* packets that left by a port without a link */
+    uint64_t no_room;  /* packets to a port of this thread whose payload was lent, without a buffer
+                          for it: dropped */
 };
 
 struct gw_loop;

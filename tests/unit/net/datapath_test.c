@@ -3,14 +3,11 @@
  * the list must do, each between stations of its own kind. What one does beyond that has tests of
  * its own (netns/udp_*).
  */
+#include "full_socket.h"
 #include "host.h"
 #include "support.h"
 
-#include <errno.h>
 #include <poll.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "net/datapath.h"
@@ -29,17 +26,6 @@ enum {
 };
 
 #define COOKIE UINT64_C(0x1122334455660000)
-
-static bool is_full; /* no socket has room */
-
-/* Stands before the C library's function of that name: loopback never pushes back by itself. */
-ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
-{
-    if (!is_full)
-        return syscall(SYS_sendmsg, fd, message, flags);
-    errno = EAGAIN;
-    return -1;
-}
 
 static void datapath_find__knows_the_list(void **state)
 {
@@ -493,10 +479,10 @@ static void reads_what_is_lent_at_once(const struct gw_datapath_ops *ops,
             gw_test_fill(memory[i], MTU, i);
             train[i]->buf = gw_buf_lend(&a->host.bufs, memory[i]);
         }
-        is_full = round == 1;
+        gw_test_full_socket(round == 1);
         assert_int_equal(gw_datapath_send(a->datapath, 1, train, TRAIN, pair->error), 0);
         memset(memory, 0, sizeof(memory));
-        is_full = false;
+        gw_test_full_socket(0);
         assert_int_equal(gw_datapath_flush(a->datapath, pair->error), 0);
         uint32_t count = receive(pair, b, pkts, 2 * TRAIN);
         assert_int_equal(count, cfg->faults.delay_q32 && round == 0 ? TRAIN - 1 : TRAIN);

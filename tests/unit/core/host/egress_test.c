@@ -301,6 +301,46 @@ static void egress_ring__survives_the_last_one_leaving(void **state)
     fixture_close(&f);
 }
 
+/* To this host, of memory that is lent: without buffers it is refused, and sent again. */
+static void egress_output__refuses_to_itself_without_buffers(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_endpoint_cfg cfg = fixture_cfg();
+    unsigned char sent[3 * MTU], received[3 * MTU];
+    uint32_t flow, held[PKTS + 1], count = 0;
+    struct gw_event events[3];
+    struct gw_pkt copy;
+    cfg.lends = true;
+    fixture_open(&f, &cfg, "1000000");
+    f.transport = gw_test_transport("fixed", "spray", "timeout");
+    gw_test_fill(sent, sizeof(sent), 1);
+    struct gw_send send = {.peer = OURS,
+                           .bytes = sizeof(sent),
+                           .data = sent,
+                           .transport = &f.transport,
+                           .path = gw_test_path(&f.cfg, RATE_BPS, BRTT)};
+    assert_int_equal(gw_endpoint_expect(f.endpoint, OURS, 0, received, sizeof(received)), GW_OK);
+    assert_int_equal(gw_endpoint_send(f.endpoint, &send, &flow, f.now), GW_OK);
+    while ((held[count] = gw_buf_claim(&f.host.bufs)) != GW_BUF_NONE)
+        count++;
+    assert_int_equal(fixture_pull(&f, &copy, 1), 0);
+    assert_int_equal(fixture_stats(&f)->data_sent, 3);
+    assert_int_equal(fixture_stats(&f)->data_received, 0);
+    assert_int_equal(fixture_stats(&f)->refused, 3);
+    fixture_no_event(&f);
+    while (count > 0)
+        gw_buf_release(&f.host.bufs, held[--count]);
+    for (int i = 0; i < 10 && f.node->event_count < 2; i++) {
+        fixture_expire(&f);
+        assert_int_equal(fixture_pull(&f, &copy, 1), 0);
+    }
+    assert_int_equal(gw_endpoint_poll(f.endpoint, events, 3), 2); /* sent and received */
+    assert_memory_equal(received, sent, sizeof(sent));
+    assert_int_equal(fixture_stats(&f)->refused, 3);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +354,7 @@ int main(void)
         cmocka_unit_test(egress_ports__are_all_used),
         cmocka_unit_test(egress_ring__survives_leaving),
         cmocka_unit_test(egress_ring__survives_the_last_one_leaving),
+        cmocka_unit_test(egress_output__refuses_to_itself_without_buffers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

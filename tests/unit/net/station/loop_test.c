@@ -258,6 +258,32 @@ static void loop_turn__joined_ports_need_no_datapath(void **state)
     assert_int_equal(f->datapath.sent_count, 0);
 }
 
+/* What is lent takes a buffer on its way to another port of the thread; without one it is lost. */
+static void loop_turn__counts_what_it_cannot_keep(void **state)
+{
+    enum { LEN = 100, BUFS = 1 };
+    struct fixture *f = *state;
+    const struct gw_loop_port a = {0, 0}, b = {1, 1};
+    struct gw_buf_pool bufs;
+    uint8_t bytes[LEN];
+    void *memory = malloc(gw_buf_pool_size(BUFS, LEN));
+    assert_non_null(memory);
+    gw_buf_pool_init(&bufs, memory, BUFS, LEN);
+    f->pool.bufs = &bufs;
+    gw_loop_join(f->loop, a, b);
+    for (uint32_t i = 0; i < 3; i++) {
+        struct gw_pkt *pkt = offer(f, a, 1);
+        memset(bytes, (int)i + 1, LEN);
+        pkt->data.len = LEN;
+        pkt->buf = gw_buf_lend(&bufs, bytes);
+        turn(f);
+    }
+    assert_int_equal(f->nodes[1].arrived_count, 1);
+    assert_int_equal(gw_buf_bytes(&bufs, f->nodes[1].arrived[0]->buf)[LEN - 1], 1);
+    assert_int_equal(gw_loop_stats(f->loop)->no_room, 2);
+    free(memory);
+}
+
 static void loop_turn__waits_for_room(void **state)
 {
     struct fixture *f = *state;
@@ -435,6 +461,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(loop_turn__delivers_to_the_port_of_the_neighbour,
                                         open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(loop_turn__joined_ports_need_no_datapath, open_fixture,
+                                        close_fixture),
+        cmocka_unit_test_setup_teardown(loop_turn__counts_what_it_cannot_keep, open_fixture,
                                         close_fixture),
         cmocka_unit_test_setup_teardown(loop_turn__waits_for_room, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(loop_turn__passes_over_what_is_silent, open_fixture,
