@@ -25,7 +25,7 @@ class Parts:
 
     @property
     def arrived(self) -> list[bool]:
-        """Of each fragment, whether it is there."""
+        """Whether each fragment is there that this rank gets; of a send or push nothing."""
         return [bool(self._arrived[i // _BITS] >> i % _BITS & 1) for i in range(self.count)]
 
     def begin(self, room: int) -> Any:

@@ -145,7 +145,7 @@ static int decide(struct gw_call_parts *parts, const struct gradwire_call_option
                   const struct extent *extent, char *error)
 {
     uint64_t fragments = extent->sent_parts * extent->units;
-    if (!options->worth || !extent->sent)
+    if (!options->worth || !extent->sent || !fragments)
         return GRADWIRE_OK;
     parts->important = calloc(gw_bit_words(fragments), sizeof(*parts->important));
     if (parts->important && fill_by_worth(options, extent, parts->important))

@@ -269,6 +269,22 @@ int gw_calls_run(struct gradwire *job, struct gw_call *call, struct gw_calls_how
     return GRADWIRE_OK;
 }
 
+int gw_calls_run_empty(struct gradwire *job, struct gw_call *call,
+                       const struct gradwire_call_options *options)
+{
+    char error[GW_NET_ERROR_MAX];
+    struct gw_call_parts parts;
+    int code = options ? check_options(options) : GRADWIRE_OK;
+    if (code || !options)
+        return code;
+    call->via = (enum gw_via)options->via;
+    code = gw_call_parts_begin(&parts, options, &job->terms, call, error);
+    if (code)
+        return gw_calls_fail(code, "%s", error);
+    gw_call_parts_end(&parts, 0, 0);
+    return GRADWIRE_OK;
+}
+
 size_t gradwire_fragments(const struct gradwire *job, size_t count, enum gradwire_type type,
                           enum gradwire_via via)
 {

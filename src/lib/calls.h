@@ -24,6 +24,11 @@ struct gw_calls_how {
  * asked for. */
 int gw_calls_run(gradwire *job, struct gw_call *call, struct gw_calls_how how);
 
+/* Of a call without elements, which has nothing to do: checks its options, and says that it has no
+ * fragments. */
+int gw_calls_run_empty(gradwire *job, struct gw_call *call,
+                       const struct gradwire_call_options *options);
+
 /* Of the form that always starts: GRADWIRE_OK, or an error that is reported: the number is to go
  * nowhere. */
 int gw_calls_check_place(const gradwire_call *call);

@@ -71,7 +71,7 @@ static int run(gradwire *job, struct gw_call *call, struct gw_calls_how how)
     if (code)
         return code;
     if (call->count == 0 && !how.call)
-        return GRADWIRE_OK;
+        return gw_calls_run_empty(job, call, how.options);
     if (call->count == 0)
         return gw_calls_fail(GRADWIRE_ERR_INVALID, "count is 0: there is nothing to start");
     code = check_memory(job, call);

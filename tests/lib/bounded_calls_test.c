@@ -338,6 +338,35 @@ static int refusals(gradwire *job, int rank)
     return failed;
 }
 
+/* A call without elements is none that has no options. */
+static int empty_calls(gradwire *job, int rank)
+{
+    struct told told;
+    float x = 1;
+    struct gradwire_call_options how = bounded(&told, 0.1, 0.1);
+    told.parts.fragment = told.parts.count = told.parts.missing = 77;
+    how.importance = GRADWIRE_IMPORTANCE_WORTH;
+    how.worth = worth;
+    CHECK(gradwire_allreduce_with(job, &x, &x, 0, GRADWIRE_FLOAT32, GRADWIRE_SUM, &how, NULL) == 0);
+    CHECK(told.parts.fragment == FRAGMENT / sizeof(x));
+    CHECK(told.parts.count == 0 && told.parts.missing == 0);
+    how = bounded(&told, 0.6, 0);
+    CHECK(gradwire_allreduce_with(job, &x, &x, 0, GRADWIRE_FLOAT32, GRADWIRE_SUM, &how, NULL) ==
+          GRADWIRE_ERR_INVALID);
+    CHECK(strstr(gradwire_last_error(), "bound is 0.6") != NULL);
+    how.size--;
+    CHECK(gradwire_broadcast_with(job, &x, 0, GRADWIRE_FLOAT32, 0, &how, NULL) ==
+          GRADWIRE_ERR_INVALID);
+    CHECK(strstr(gradwire_last_error(), "another version") != NULL);
+    return gradwire_barrier(job);
+}
+
+static void bounded_calls__without_elements_have_no_fragments(void **state)
+{
+    (void)state;
+    run_job(empty_calls, GRADWIRE_VIA_RING);
+}
+
 static void bounded_calls__refuse_what_they_cannot_do(void **state)
 {
     (void)state;
@@ -352,6 +381,7 @@ int main(void)
         cmocka_unit_test(bounded_calls__leave_all_ranks_with_the_same_sums),
         cmocka_unit_test(bounded_calls__count_fragments_of_each_ranks_part),
         cmocka_unit_test(bounded_calls__ask_for_the_worth_of_each_fragment_once),
+        cmocka_unit_test(bounded_calls__without_elements_have_no_fragments),
         cmocka_unit_test(bounded_calls__refuse_what_they_cannot_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,8 @@
  * their number, where a ring would make 2 (n - 1).
  *
  * What others miss is their word alone. So each worker looks whether what is missing is within its
- * own bound, and else the call fails there: with a worker that allows more, or lies.
+ * own bound, and else the call fails there: with a worker that allows more, or lies. And what a
+ * worker lacks itself the common mask lacks, or who said it lies.
  *
  * A worker's mask leaves when all messages with results have ended there. So when the common mask
  * is known they have ended everywhere, and nothing that leaves late can come to where the missing
@@ -75,11 +76,34 @@ static bool is_final(struct gw_coll_run *run, gw_time now)
     return is_through && gw_coll_run_is_through(run, run->sent) && run->sending == 0;
 }
 
+/* Who said that a fragment is there. */
+static uint32_t teller_of(const struct gw_coll_run *run, uint64_t fragment)
+{
+    const struct gw_coll_row *row = &run->parts.agreement->row;
+    const uint64_t byte = fragment / 8;
+    struct gw_coll_cursor next = {0};
+    struct gw_coll_message message;
+    for (; gw_coll_row_next(row, GW_COLL_RECEIVED, &next, &message); next.segment++)
+        if (message.merge == GW_COLL_COPY && byte - message.first < message.count)
+            return message.peer;
+    return run->cfg.world;
+}
+
+/* Whether the common mask has nothing that this worker lacks. Else the call fails. */
+static bool is_true(struct gw_coll_run *run)
+{
+    uint64_t untrue = run->parts.agrees ? gw_coll_parts_untrue(run) : UINT64_MAX;
+    if (untrue >= gw_coll_call_fragments(&run->call, run->cfg.world))
+        return true;
+    gw_coll_run_fail(run, GW_JOB_BROKEN, teller_of(run, untrue));
+    return false;
+}
+
 bool gw_coll_agreement_advance(struct gw_coll_run *run, gw_time now)
 {
     struct gw_coll_run_parts *parts = &run->parts;
     if (!parts->is_ended) {
-        if (!is_final(run, now))
+        if (!is_final(run, now) || !is_true(run))
             return false;
         run->status.missing = gw_coll_parts_end(run);
         parts->is_ended = true;

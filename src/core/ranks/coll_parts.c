@@ -361,6 +361,16 @@ static void leave_out(struct gw_coll_run *run, uint64_t fragment)
     terms->counts[fragment] = (uint16_t)count;
 }
 
+uint64_t gw_coll_parts_untrue(const struct gw_coll_run *run)
+{
+    const struct gw_parts *terms = &run->parts.terms;
+    uint64_t fragments = gw_coll_call_fragments(&run->call, run->cfg.world), i = 0;
+    while (run->cfg.kernels && i < fragments &&
+           !(gw_bit_is_set(terms->arrived, i) && terms->counts[i] & GW_COLL_NOTE_NONE))
+        i++;
+    return run->cfg.kernels ? i : fragments;
+}
+
 uint64_t gw_coll_parts_end(struct gw_coll_run *run)
 {
     struct gw_parts *terms = &run->parts.terms;

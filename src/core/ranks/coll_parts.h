@@ -53,6 +53,9 @@ void gw_coll_parts_send(struct gw_coll_run *run, uint32_t slot, const struct gw_
 bool gw_coll_parts_take(struct gw_coll_run *run, const struct gw_coll_place *place,
                         const struct gw_coll_message *message);
 
+/* The first fragment that is said to be there although it has not come; or how many there are. */
+uint64_t gw_coll_parts_untrue(const struct gw_coll_run *run);
+
 /* All results are there that can come, and are agreed upon if the call does: leaves in `out`,
  * `arrived` and `counts` what the caller is to find, and returns how many fragments are missing. */
 uint64_t gw_coll_parts_end(struct gw_coll_run *run);
