@@ -303,6 +303,7 @@ static inline __attribute__((always_inline)) gw_time run_host(struct gw_sim_part
             now = earlier(now, served);
         if (now >= end)
             return now;
+        GW_ASSERT(now >= part->window_start); /* no node has a deadline in the past */
         part->events++;
         if (departure == now) {
             depart(part, node, max, false, now);

@@ -46,11 +46,29 @@ static inline bool gw_worker_has_work(const struct gw_worker *worker)
     return gw_tensor_row_count(&worker->row) || gw_result_log_owes(&worker->log);
 }
 
+enum {
+    GW_WORKER_TRAINS_OUT = 3, /* while so many are under way, the next waits until it can be full */
+};
+
+/*
+ * Whether a fragment that was never sent may leave: each result makes room for one, and once a
+ * train is in pieces its pieces would come back as such for ever. So trains end where the numbers
+ * of fragments are multiples of their length, at all workers alike, and the first fragment of one
+ * waits until the window has room for all.
+ */
+static inline bool gw_worker_may_begin(const struct gw_worker *worker)
+{
+    uint32_t train = worker->app.train, next = worker->out.next;
+    uint32_t left = worker->row.end - next;
+    return next % train != 0 || worker->cc.end - next >= (left < train ? left : train) ||
+           gw_outstanding_count(&worker->out) < GW_WORKER_TRAINS_OUT * train;
+}
+
 /* Whether there is a fragment that was never sent, and room for it in the window. */
 static inline bool gw_worker_has_next(const struct gw_worker *worker)
 {
     return worker->out.next != worker->row.end &&
-           gw_agg_congestion_has_room(&worker->cc, &worker->out);
+           gw_agg_congestion_has_room(&worker->cc, &worker->out) && gw_worker_may_begin(worker);
 }
 
 /* Takes results that came early, as far as fragments that are next to be sent have them. */

@@ -31,6 +31,7 @@ struct bench {
     struct gw_node *node;
     struct gw_worker *worker;
     void *memory;
+    bool is_ready; /* its port, as the last output said */
 };
 
 static struct gw_worker_cfg worker_cfg(gw_time stall)
@@ -55,9 +56,12 @@ static struct gw_worker_cfg worker_cfg(gw_time stall)
 }
 
 /* Carries no payload: what that does is the model's and the server's business. */
-static void bench_open_with(struct bench *b, uint32_t fragments, const struct gw_worker_cfg *cfg)
+static void bench_open_trains(struct bench *b, uint32_t fragments, const struct gw_worker_cfg *cfg,
+                              uint32_t train)
 {
     struct gw_endpoint_cfg host = gw_test_host_cfg(1, 4 * VALUES);
+    host.train = train;
+    b->is_ready = false;
     gw_test_pool_open(&b->pool, NULL, PKTS, 0);
     host.hdr = 58;
     host.pool = &b->pool;
@@ -68,6 +72,11 @@ static void bench_open_with(struct bench *b, uint32_t fragments, const struct gw
     assert_int_equal(gw_worker_init(&b->worker, b->memory, cfg, b->endpoint), 0);
     struct gw_tensor tensor = {.count = (uint64_t)fragments * VALUES, .tag = 5};
     assert_int_equal(gw_worker_reduce(b->worker, &tensor, 0), 0);
+}
+
+static void bench_open_with(struct bench *b, uint32_t fragments, const struct gw_worker_cfg *cfg)
+{
+    bench_open_trains(b, fragments, cfg, 1);
 }
 
 static void bench_open(struct bench *b, uint32_t fragments, gw_time stall)
@@ -639,6 +648,65 @@ static void worker__follows_the_news_of_a_position(void **state)
     bench_close(&b);
 }
 
+/* The next train that leaves, of which the last packet is *last; 0: none does. */
+static uint32_t next_train(struct bench *b, struct gw_pkt *last)
+{
+    struct gw_pkt *pkts[WINDOW];
+    if (!b->node->ready_count && !b->is_ready)
+        return 0;
+    b->node->ready_count = 0;
+    uint32_t count = gw_node_output(b->node, 0, pkts, WINDOW, 0);
+    b->is_ready = count & GW_OUTPUT_MORE;
+    count &= ~GW_OUTPUT_MORE;
+    for (uint32_t i = 0; i < count; i++) {
+        *last = *pkts[i];
+        gw_pkt_release(&b->pool, pkts[i]);
+    }
+    return count;
+}
+
+/* Trains end where the numbers of fragments are multiples of their length, and are not begun before
+ * there is room for all of them, while others are under way. */
+static void worker__trains_stay_whole(void **state)
+{
+    (void)state;
+    enum { TRAIN = 8 };
+    struct bench b;
+    struct gw_pkt last;
+    struct gw_worker_cfg cfg = worker_cfg(0);
+    uint32_t first = TRAIN - first_seq % TRAIN, sent = first, results = 0;
+    cfg.congestion_control = false;
+    cfg.window_initial = WINDOW;
+    bench_open_trains(&b, FRAGMENTS, &cfg, TRAIN);
+    assert_int_equal(next_train(&b, &last), first);
+    for (uint32_t count; (count = next_train(&b, &last)) > 0; sent += count) {
+        assert_int_equal(count, TRAIN);
+        assert_int_equal((last.seq + 1) % TRAIN, 0);
+    }
+    assert_in_range(sent, WINDOW - TRAIN + 1, WINDOW);
+    while (sent + TRAIN <= FRAGMENTS) {
+        result(&b, results++, 0);
+        uint32_t count = next_train(&b, &last);
+        assert_int_equal(count, sent + TRAIN <= results + WINDOW ? TRAIN : 0);
+        sent += count;
+    }
+    while (sent < FRAGMENTS) { /* of the last train there are fewer */
+        result(&b, results++, 0);
+        sent += next_train(&b, &last);
+    }
+    assert_int_equal(last.seq + 1, first_seq + FRAGMENTS);
+    bench_close(&b);
+    /* Where the window holds no more than a few, nothing waits. */
+    cfg.window_initial = cfg.window_max = 2 * TRAIN;
+    bench_open_trains(&b, FRAGMENTS, &cfg, TRAIN);
+    assert_int_equal(drain(&b, &last, 0), 2 * TRAIN);
+    for (uint32_t i = 0; i < 2 * TRAIN; i++) {
+        result(&b, i, 0);
+        assert_int_equal(next_train(&b, &last), 1);
+    }
+    bench_close(&b);
+}
+
 static void worker_reduce__refuses_what_cannot_be(void **state)
 {
     (void)state;
@@ -686,6 +754,7 @@ int main(void)
         cmocka_unit_test(worker__three_in_a_row_mean_a_loss_again_and_again),
         cmocka_unit_test(worker__what_is_not_its_own_is_stale),
         cmocka_unit_test(worker__follows_the_news_of_a_position),
+        cmocka_unit_test(worker__trains_stay_whole),
         cmocka_unit_test(worker_reduce__refuses_what_cannot_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
