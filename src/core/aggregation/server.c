@@ -318,8 +318,8 @@ static void server_input(struct gw_app *app, struct gw_pkt *pkt, gw_time now)
     }
     if (was_idle || has_result || server->added != added)
         gw_server_deadline_restart(server, has_result, now);
-    gw_server_arm_quiet(server, now);
-    gw_server_deadline_arm(server, now);
+    gw_server_arm_quiet(server);
+    gw_server_deadline_arm(server);
     gw_pkt_release(app->pool, pkt);
 }
 

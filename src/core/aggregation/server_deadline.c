@@ -428,12 +428,12 @@ static gw_time wait_of(const struct gw_server *server)
     return gw_patience_of(&deadline->patience) << (deadline->rounds ? deadline->rounds - 1 : 0);
 }
 
-void gw_server_deadline_arm(struct gw_server *server, gw_time now)
+void gw_server_deadline_arm(struct gw_server *server)
 {
     const struct gw_deadline *deadline = &server->deadline;
     if (server->cfg.patience && deadline->is_wanted && !server->is_stopped &&
         (server->open || deadline->rounds < PATIENCE_DOUBLINGS_MAX))
-        gw_app_arm_due(&server->app, gw_time_add(deadline->since, wait_of(server)), now);
+        gw_app_arm_by(&server->app, gw_time_add(deadline->since, wait_of(server)));
 }
 
 void gw_server_deadline_expire(struct gw_server *server, gw_time now)

@@ -168,7 +168,7 @@ void gw_server_order_all(struct gw_server *server, uint32_t seq, uint8_t flags);
  */
 void gw_server_ask_overtaken(struct gw_server *server, uint32_t seq);
 /* When to ask next. The timer may be early: it does not follow every result. */
-void gw_server_arm_quiet(struct gw_server *server, gw_time now);
+void gw_server_arm_quiet(struct gw_server *server);
 /* Tries again when buffers may be free, and asks when it has been quiet for long. */
 void gw_server_expire(struct gw_app *app, gw_time now);
 extern const struct gw_sender_ops gw_server_sender_ops;
@@ -183,7 +183,7 @@ void gw_server_deadline_answered(struct gw_server *server, const struct gw_fragm
                                  uint32_t rank, gw_time now);
 /* There is a result, or something else that is new. */
 void gw_server_deadline_restart(struct gw_server *server, bool has_result, gw_time now);
-void gw_server_deadline_arm(struct gw_server *server, gw_time now);
+void gw_server_deadline_arm(struct gw_server *server);
 void gw_server_deadline_expire(struct gw_server *server, gw_time now);
 
 #endif

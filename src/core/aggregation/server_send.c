@@ -60,11 +60,11 @@ void gw_server_ask_overtaken(struct gw_server *server, uint32_t seq)
     server->overtaken = seq;
 }
 
-void gw_server_arm_quiet(struct gw_server *server, gw_time now)
+void gw_server_arm_quiet(struct gw_server *server)
 {
     if (asks(server) && server->open)
-        gw_app_arm_due(&server->app,
-                       gw_time_add(server->progress_at, server->cfg.quiet << server->rounds), now);
+        gw_app_arm_by(&server->app,
+                      gw_time_add(server->progress_at, server->cfg.quiet << server->rounds));
 }
 
 void gw_server_expire(struct gw_app *app, gw_time now)
@@ -81,9 +81,9 @@ void gw_server_expire(struct gw_app *app, gw_time now)
         server->progress_at = now;
         server->rounds += server->rounds < ROUNDS_MAX;
     }
-    gw_server_arm_quiet(server, now);
+    gw_server_arm_quiet(server);
     gw_server_deadline_expire(server, now);
-    gw_server_deadline_arm(server, now);
+    gw_server_deadline_arm(server);
 }
 
 /* Whether an order is for all that switches hold, whatever the server knows of it. */

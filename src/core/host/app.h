@@ -82,12 +82,6 @@ static inline void gw_app_arm_by(struct gw_app *app, gw_time at)
         gw_app_arm(app, at);
 }
 
-/* The same for what has become due at `at`, maybe before `now`: no timer fires in the past. */
-static inline void gw_app_arm_due(struct gw_app *app, gw_time at, gw_time now)
-{
-    gw_app_arm_by(app, gw_time_before(at, now) ? now : at);
-}
-
 /* It may have something to send: see gw_egress_join(). */
 static inline void gw_app_wake(struct gw_app *app)
 {
