@@ -415,6 +415,7 @@ int gw_worker_reduce(struct gw_worker *worker, const struct gw_tensor *tensor, g
     if (was_idle) {
         gw_outstanding_wait(&worker->out, now);
         worker->result_at = now;
+        worker->train_first = worker->out.next;
         if (!worker->is_paused && !gw_app_is_announced(&worker->app))
             gw_app_busy(&worker->app, worker->cfg.server, now);
     }

@@ -26,10 +26,11 @@ struct gw_worker {
     struct gw_agg_congestion cc;
     struct gw_worker_values values;
     struct gw_result_log log;
-    uint32_t early_end; /* no result behind it has come early */
-    bool is_paused;     /* between two epochs */
-    bool is_out;        /* failed: an epoch must begin before the next call */
-    gw_time result_at;  /* last result, or start of work */
+    uint32_t early_end;   /* no result behind it has come early */
+    uint32_t train_first; /* where trains are counted from: the last tensor begun in idleness */
+    bool is_paused;       /* between two epochs */
+    bool is_out;          /* failed: an epoch must begin before the next call */
+    gw_time result_at;    /* last result, or start of work */
     struct gw_worker_stats stats;
 };
 
@@ -50,17 +51,22 @@ enum {
     GW_WORKER_TRAINS_OUT = 3, /* while so many are under way, the next waits until it can be full */
 };
 
+/* Whether the next fragment that was never sent begins a train. */
+static inline bool gw_worker_is_between_trains(const struct gw_worker *worker)
+{
+    return (worker->out.next - worker->train_first) % worker->app.train == 0;
+}
+
 /*
  * Whether a fragment that was never sent may leave: each result makes room for one, and once a
- * train is in pieces its pieces would come back as such for ever. So trains end where the numbers
- * of fragments are multiples of their length, at all workers alike, and the first fragment of one
- * waits until the window has room for all.
+ * train is in pieces its pieces would come back as such for ever. So trains are the same fragments
+ * at all workers, and the first one of a train waits until the window has room for all.
  */
 static inline bool gw_worker_may_begin(const struct gw_worker *worker)
 {
-    uint32_t train = worker->app.train, next = worker->out.next;
-    uint32_t left = worker->row.end - next;
-    return next % train != 0 || worker->cc.end - next >= (left < train ? left : train) ||
+    uint32_t train = worker->app.train, left = worker->row.end - worker->out.next;
+    return !gw_worker_is_between_trains(worker) ||
+           worker->cc.end - worker->out.next >= (left < train ? left : train) ||
            gw_outstanding_count(&worker->out) < GW_WORKER_TRAINS_OUT * train;
 }
 

@@ -110,7 +110,7 @@ static struct gw_pkt *worker_emit(struct gw_endpoint *ep, struct gw_sender *send
     write_place(worker, pkt);
     pkt->agg.bound = worker->cfg.takes_bounds ? work->bound : 0;
     fill_payload(worker, work, pkt);
-    if (!again && worker->out.next % worker->app.train == 0)
+    if (!again && gw_worker_is_between_trains(worker))
         gw_app_end_train(&worker->app);
     worker->stats.sent++;
     worker->stats.resent += again;
