@@ -171,7 +171,8 @@ static bool settle(struct gw_buf_pool *bufs, struct gw_pkt *pkt)
     return true;
 }
 
-uint32_t gw_pkt_settle(struct gw_pkt_pool *pool, struct gw_pkt **pkts, uint32_t count)
+uint32_t gw_pkt_settle(struct gw_pkt_pool *pool, struct gw_pkt **pkts, uint32_t count,
+                       uint64_t *lost)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -180,6 +181,7 @@ uint32_t gw_pkt_settle(struct gw_pkt_pool *pool, struct gw_pkt **pkts, uint32_t 
         else
             gw_pkt_release(pool, pkts[i]);
     }
+    *lost += count - kept;
     return kept;
 }
 

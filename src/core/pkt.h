@@ -334,9 +334,10 @@ static inline void gw_pkt_release(struct gw_pkt_pool *pool, struct gw_pkt *pkt)
 /*
  * Copies payloads that are lent into buffers of their own, so that the packets, all of data, may be
  * kept. Returns how many are left in front of `pkts`: those for which no buffer is free are
- * released, which the caller counts.
+ * released, and counted in *lost.
  */
-uint32_t gw_pkt_settle(struct gw_pkt_pool *pool, struct gw_pkt **pkts, uint32_t count);
+uint32_t gw_pkt_settle(struct gw_pkt_pool *pool, struct gw_pkt **pkts, uint32_t count,
+                       uint64_t *lost);
 
 /* A first-in first-out queue of packets, linked through q.next. */
 struct gw_pkt_fifo {

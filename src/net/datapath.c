@@ -66,13 +66,6 @@ void gw_datapath_fini(struct gw_datapath *datapath)
     free(datapath->peers);
 }
 
-uint32_t gw_datapath_settle(struct gw_datapath *datapath, struct gw_pkt **pkts, uint32_t count)
-{
-    uint32_t left = gw_pkt_settle(datapath->cfg.pool, pkts, count);
-    datapath->stats.no_room += count - left;
-    return left;
-}
-
 static int cfg_check(const struct gw_datapath_cfg *cfg, char *error)
 {
     const struct gw_buf_pool *bufs = cfg->pool->bufs;

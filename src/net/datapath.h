@@ -157,10 +157,6 @@ const struct gw_datapath_ops *gw_datapath_at(uint32_t place);
 int gw_datapath_init(struct gw_datapath *datapath, const struct gw_datapath_cfg *cfg, char *error);
 void gw_datapath_fini(struct gw_datapath *datapath);
 
-/* For datapaths: has packets that they keep own their payloads, see gw_pkt_settle(). Those for
- * which there is no buffer are counted. */
-uint32_t gw_datapath_settle(struct gw_datapath *datapath, struct gw_pkt **pkts, uint32_t count);
-
 /* Returns 0 and sets *datapath; GW_ERR_INVALID, GW_ERR_NO_MEMORY, GW_ERR_NO_ROOM (the pool has too
  * few free buffers) or GW_ERR_SYSTEM with `error` filled. */
 int gw_datapath_open(const struct gw_datapath_ops *ops, const struct gw_datapath_cfg *cfg,

@@ -209,9 +209,8 @@ uint32_t gw_egress_output(struct gw_node *node, uint16_t port, struct gw_pkt **p
             count = ring_output(ep, egress, class, pkts, max, now);
         }
         if (count && stays_here(ep, pkts[0])) {
-            uint32_t left = gw_pkt_settle(ep->pool, pkts, count);
-            ep->stats.refused += count - left;
-            gw_node_input(node, port, pkts, left, now); /* to this host: it takes no link */
+            count = gw_pkt_settle(ep->pool, pkts, count, &ep->stats.refused);
+            gw_node_input(node, port, pkts, count, now); /* to this host: it takes no link */
             count = 0;
         }
     }

@@ -277,7 +277,7 @@ static int send_memory(struct gw_datapath *datapath, uint16_t number, struct gw_
     struct gw_pkt *late = gw_tx_faults_take_late(&memory->faults, number);
     bool has_faults = gw_tx_faults_exist(&memory->faults);
     if (has_faults)
-        count = gw_datapath_settle(datapath, pkts, count);
+        count = gw_pkt_settle(memory->base.cfg.pool, pkts, count, &memory->base.stats.no_room);
     pthread_rwlock_rdlock(&town.lock);
     departure.to = find(&peer->addr);
     for (uint32_t i = 0; i < count; i++) {

@@ -127,15 +127,6 @@ static void deliver(struct gw_loop *loop, uint32_t port, struct gw_pkt **pkts, u
     collect(loop, at.node);
 }
 
-/* As above, of a train that a node has put out: payloads that are lent need buffers. */
-static void pass_on(struct gw_loop *loop, uint32_t port, struct gw_pkt **pkts, uint32_t count,
-                    gw_time now)
-{
-    uint32_t left = gw_pkt_settle(loop->cfg.pool, pkts, count);
-    loop->stats.no_room += count - left;
-    deliver(loop, port, pkts, left, now);
-}
-
 static void lose(struct gw_loop *loop, struct gw_pkt **pkts, uint32_t count)
 {
     loop->stats.unlinked += count;
@@ -247,7 +238,8 @@ static int hand_over(struct gw_loop *loop, uint32_t port, struct gw_pkt **pkts, 
     if (way.peer != GW_DIRECTS_NO_PEER)
         return gw_datapath_send(loop->cfg.datapath, way.peer, pkts, count, error);
     if (way.to != GW_LOOP_PORT_NONE)
-        pass_on(loop, way.to, pkts, count, now);
+        deliver(loop, way.to, pkts,
+                gw_pkt_settle(loop->cfg.pool, pkts, count, &loop->stats.no_room), now);
     else
         lose(loop, pkts, count);
     return GW_OK;

@@ -155,7 +155,7 @@ static void load(struct gw_udp *udp, uint16_t number, struct gw_pkt **pkts, uint
     tx->peer = number;
     tx->singles[number] -= tx->singles[number] > 0;
     if (has_faults || gw_auth_encrypts(udp->base.peers[number].auth))
-        count = gw_datapath_settle(&udp->base, pkts, count);
+        count = gw_pkt_settle(udp->base.cfg.pool, pkts, count, &udp->base.stats.no_room);
     for (uint32_t i = 0; i < count; i++) {
         GW_DEBUG_ASSERT(pkts[i]->entropy == pkts[0]->entropy);
         if (has_faults)

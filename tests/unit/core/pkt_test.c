@@ -271,7 +271,9 @@ static void pkt_settle__copies_what_is_lent(void **state)
     while (taken < BUFS - 2 && gw_buf_claim(&f->bufs) != GW_BUF_NONE)
         taken++;
     struct gw_pkt *first = pkts[0]; /* the one that gets the last buffer */
-    assert_int_equal(gw_pkt_settle(&f->pool, pkts, 4), 2);
+    uint64_t lost = 5;
+    assert_int_equal(gw_pkt_settle(&f->pool, pkts, 4, &lost), 2);
+    assert_int_equal(lost, 5 + 2);
     memset(memory, 0, sizeof(memory));
     assert_ptr_equal(pkts[0], first);
     assert_int_equal(pkts[1]->buf, own);
