@@ -7,19 +7,14 @@
  * bounded and given back; its deadline moves; every call ends once, or with the job; and when the
  * job is given up, all comes to an end.
  */
-#include "fuzz/posted.h"
+#include "fuzz/rank.h"
 #include "fuzz/replay.h"
-#include "host.h"
 #include "support.h"
 
 #include "base/align.h"
-#include "base/error.h"
-#include "core/calls/communicator.h"
-#include "core/ranks/mesh_wire.h"
-#include "core/ranks/ranks_table.h"
 
 enum {
-    WORLD = 3,
+    WORLD = GW_TEST_WORLD,
     OWN = 1,     /* rank; ranks have the addresses 1 to WORLD */
     SERVER = 50, /* address, also of the registrar */
     JOB = 7,
@@ -45,9 +40,7 @@ struct call {
 };
 
 struct fuzz {
-    struct gw_test_host host;
-    struct gw_communicator *comm;
-    void *memory;
+    struct gw_test_rank own;
     struct gw_test_steps steps;
     gw_time now;
     struct call calls[GW_COMMUNICATOR_CALLS_MAX];
@@ -81,12 +74,7 @@ static void open_fuzz(struct fuzz *f, const struct gw_transport *transport)
         .kernels = gw_kernels_best(0),
         .allocator = gw_test_budget_allocator(&f->budget),
     };
-    gw_communicator_demand(&cfg, &endpoint);
-    gw_test_host_open(&f->host, &endpoint, PKTS);
-    cfg.endpoint = f->host.endpoint;
-    size_t size = gw_communicator_size(&cfg);
-    f->memory = memset(gw_test_take(size), 0, size); /* runs are the same: some say too little */
-    assert_int_equal(gw_communicator_init(&f->comm, f->memory, &cfg, f->now), GW_OK);
+    gw_test_rank_open(&f->own, &cfg, &endpoint, PKTS, f->now);
 }
 
 static void end_call(struct fuzz *f, struct call *call)
@@ -142,37 +130,36 @@ static void turn(struct fuzz *f)
 {
     struct gw_communicator_event said;
     struct gw_event event;
-    gw_node_expire(gw_endpoint_node(f->host.endpoint), f->now);
-    while (gw_endpoint_poll(f->host.endpoint, &event, 1)) {
+    gw_node_expire(gw_endpoint_node(f->own.host.endpoint), f->now);
+    while (gw_endpoint_poll(f->own.host.endpoint, &event, 1)) {
         reached.joined += event.kind == GW_EVENT_JOINED;
-        gw_communicator_event(f->comm, &event, f->now);
+        gw_communicator_event(f->own.comm, &event, f->now);
     }
-    gw_communicator_expire(f->comm, f->now);
-    for (uint32_t i = 0; gw_communicator_poll(f->comm, &said, f->now); i++) {
+    gw_communicator_expire(f->own.comm, f->now);
+    for (uint32_t i = 0; gw_communicator_poll(f->own.comm, &said, f->now); i++) {
         GW_ASSERT(i < TURNS_MAX);
         take_event(f, &said);
     }
-    gw_time deadline = gw_communicator_deadline(f->comm);
+    gw_time deadline = gw_communicator_deadline(f->own.comm);
     GW_ASSERT(deadline == GW_TIME_NEVER || gw_time_before(f->now, deadline));
 }
 
 /* The table, of which steps may change a byte. */
 static void say_table(struct fuzz *f)
 {
-    struct gw_rank_place places[WORLD] = {{.address = 1}, {.address = 2}, {.address = 3}};
-    uint8_t bytes[GW_RANKS_TABLE_ENTRY_SIZE * (WORLD + 1)];
+    uint8_t bytes[GW_TEST_TABLE];
     uint8_t at = gw_test_step(&f->steps), with = gw_test_step(&f->steps);
-    gw_ranks_table_write(places, WORLD, 0, bytes);
+    gw_test_rank_table(bytes);
     if (at < sizeof(bytes))
         bytes[at] = with;
     struct gw_test_steps table = {bytes, sizeof(bytes)};
-    gw_test_deliver(f->host.endpoint, SERVER, GW_MESH_TAG_TABLE, sizeof(bytes), &table);
+    gw_test_deliver(f->own.host.endpoint, SERVER, GW_MESH_TAG_TABLE, sizeof(bytes), &table);
 }
 
 /* Something that is awaited: the `at`th of all memory that is posted. */
 static void say_awaited(struct fuzz *f, uint8_t at)
 {
-    struct gw_endpoint *ep = f->host.endpoint;
+    struct gw_endpoint *ep = f->own.host.endpoint;
     uint8_t size = gw_test_step(&f->steps);
     for (uint32_t i = 0; i < ep->cfg.expect_max; i++) {
         const struct gw_expect *posted = &ep->expectations[i];
@@ -192,14 +179,14 @@ static void say(struct fuzz *f, uint8_t who)
     uint32_t tag = tags[what % GW_COUNT_OF(tags)];
     if (tag < GW_MESH_TAG_TABLE)
         tag += what / 64u + ((uint32_t)gw_test_step(&f->steps) << GW_MESH_SEGMENT_BITS) / 8;
-    gw_test_deliver(f->host.endpoint, who % 4 == 3 ? SERVER : 1 + who % 4, tag,
+    gw_test_deliver(f->own.host.endpoint, who % 4 == 3 ? SERVER : 1 + who % 4, tag,
                     1 + gw_test_step(&f->steps), &f->steps);
 }
 
 /* A packet of the server, for one of the two shards. */
 static struct gw_pkt *packet(struct fuzz *f, uint8_t who, enum gw_pkt_kind kind)
 {
-    struct gw_pkt *pkt = gw_pkt_claim(&f->host.pool);
+    struct gw_pkt *pkt = gw_pkt_claim(&f->own.host.pool);
     if (!pkt)
         return NULL;
     *pkt = (struct gw_pkt){
@@ -235,7 +222,7 @@ static void say_job(struct fuzz *f, uint8_t who)
     pkt->scale = (uint8_t)GW_SCALE_EXPONENT;
     if (what >> 6 == 3)
         pkt->job.word[more % 3] ^= 1u << more / 8;
-    gw_node_input(gw_endpoint_node(f->host.endpoint), 0, &pkt, 1, f->now);
+    gw_node_input(gw_endpoint_node(f->own.host.endpoint), 0, &pkt, 1, f->now);
 }
 
 /* A result, or what passes for one. */
@@ -258,10 +245,10 @@ static void say_result(struct fuzz *f, uint8_t who)
     pkt->seq = what / 8 % 16;
     pkt->agg.values = 1 + (what >> 7) * 3;
     pkt->key = gw_test_step(&f->steps);
-    pkt->buf = gw_buf_claim(&f->host.bufs);
+    pkt->buf = gw_buf_claim(&f->own.host.bufs);
     if (pkt->buf != GW_BUF_NONE)
-        memset(gw_buf_bytes(&f->host.bufs, pkt->buf), gw_test_step(&f->steps), MTU);
-    gw_node_input(gw_endpoint_node(f->host.endpoint), 0, &pkt, 1, f->now);
+        memset(gw_buf_bytes(&f->own.host.bufs, pkt->buf), gw_test_step(&f->steps), MTU);
+    gw_node_input(gw_endpoint_node(f->own.host.endpoint), 0, &pkt, 1, f->now);
 }
 
 static void start_call(struct fuzz *f, uint8_t who)
@@ -290,7 +277,7 @@ static void start_call(struct fuzz *f, uint8_t who)
     assert_true(call->in && call->out);
     call->is_busy = true;
     f->in_work++;
-    if (gw_communicator_call(f->comm, &said, f->now) != GW_OK)
+    if (gw_communicator_call(f->own.comm, &said, f->now) != GW_OK)
         end_call(f, call);
 }
 
@@ -298,10 +285,10 @@ static void change_ways(struct fuzz *f, uint8_t who)
 {
     const struct gw_path path = {
         .brtt = GW_US, .brtt_max = GW_US, .rate_bps = 1000000000, .bdp = 10000, .mtu = MTU};
-    struct gw_mesh *mesh = gw_communicator_mesh(f->comm);
+    struct gw_mesh *mesh = gw_communicator_mesh(f->own.comm);
     uint32_t rank = who & 4 ? 0 : 2;
     if (who % 4 == 0)
-        gw_communicator_set_server(f->comm, 0, SERVER + (who == 252), &path, f->now);
+        gw_communicator_set_server(f->own.comm, 0, SERVER + (who == 252), &path, f->now);
     else if (who % 4 == 1)
         gw_mesh_registrar_down(mesh, f->now);
     else if (who % 4 == 2)
@@ -313,20 +300,15 @@ static void change_ways(struct fuzz *f, uint8_t who)
 static void give_up(struct fuzz *f, uint8_t who)
 {
     if (who < 8)
-        gw_communicator_abort(f->comm, f->now);
+        gw_communicator_abort(f->own.comm, f->now);
     else if (f->in_work == 0 && who > 128)
-        gw_communicator_leave(f->comm, f->now);
+        gw_communicator_leave(f->own.comm, f->now);
 }
 
 /* What it wants to send is lost. */
 static void output(struct fuzz *f)
 {
-    struct gw_pkt *pkts[BATCH];
-    struct gw_node *node = gw_endpoint_node(f->host.endpoint);
-    uint32_t count = gw_node_output(node, 0, pkts, BATCH, f->now) & ~GW_OUTPUT_MORE;
-    node->ready_count = 0;
-    for (uint32_t i = 0; i < count; i++)
-        gw_pkt_release(&f->host.pool, pkts[i]);
+    gw_test_rank_output(&f->own, BATCH, f->now);
 }
 
 static void step(struct fuzz *f)
@@ -366,7 +348,7 @@ static void step(struct fuzz *f)
         f->now += who * GW_US / 4;
         break;
     default:
-        gw_test_end_flow(f->host.endpoint, who % 16, who < 240, f->now);
+        gw_test_end_flow(f->own.host.endpoint, who % 16, who < 240, f->now);
     }
     f->now += GW_US / 4;
     turn(f);
@@ -383,19 +365,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     open_fuzz(f, &transport);
     while (f->steps.left)
         step(f);
-    gw_communicator_abort(f->comm, f->now);
+    gw_communicator_abort(f->own.comm, f->now);
     turn(f);
     GW_ASSERT(f->is_over && f->in_work == 0);
-    for (uint32_t i = 0; gw_communicator_is_busy(f->comm); i++) {
+    for (uint32_t i = 0; gw_communicator_is_busy(f->own.comm); i++) {
         GW_ASSERT(i < TURNS_MAX);
-        gw_test_end_flow(f->host.endpoint, 0, true, f->now += GW_US);
+        gw_test_end_flow(f->own.host.endpoint, 0, true, f->now += GW_US);
         turn(f);
     }
-    gw_communicator_fini(f->comm);
-    GW_ASSERT(f->budget.taken == 0);
-    gw_endpoint_fini(f->host.endpoint);
-    gw_test_host_close(&f->host);
-    free(f->memory);
+    gw_test_rank_close(&f->own, &f->budget);
     free(f);
     return 0;
 }

@@ -8,21 +8,16 @@
  * of a call that ends no more is missing than its bounds allow, and what it says of its fragments
  * agrees; deadlines move; and when the job is given up, all comes to an end.
  */
-#include "fuzz/posted.h"
+#include "fuzz/rank.h"
 #include "fuzz/replay.h"
-#include "host.h"
 #include "support.h"
 
 #include "base/bits.h"
-#include "base/error.h"
 #include "core/blast_hail.h"
-#include "core/calls/communicator.h"
 #include "core/host/blast.h"
-#include "core/ranks/mesh_wire.h"
-#include "core/ranks/ranks_table.h"
 
 enum {
-    WORLD = 3,
+    WORLD = GW_TEST_WORLD,
     OWN = 1,     /* rank; ranks have the addresses 1 to WORLD */
     SERVER = 50, /* address, also of the registrar */
     MTU = 64,
@@ -49,9 +44,7 @@ struct call {
 };
 
 struct fuzz {
-    struct gw_test_host host;
-    struct gw_communicator *comm;
-    void *memory;
+    struct gw_test_rank own;
     struct gw_test_steps steps;
     gw_time now;
     struct call calls[GW_COMMUNICATOR_CALLS_MAX];
@@ -98,12 +91,7 @@ static void open_fuzz(struct fuzz *f, const struct gw_transport *flows,
         .kernels = gw_kernels_best(0),
         .allocator = gw_test_budget_allocator(&f->budget),
     };
-    gw_communicator_demand(&cfg, &endpoint);
-    gw_test_host_open(&f->host, &endpoint, PKTS);
-    cfg.endpoint = f->host.endpoint;
-    size_t size = gw_communicator_size(&cfg);
-    f->memory = memset(gw_test_take(size), 0, size);
-    assert_int_equal(gw_communicator_init(&f->comm, f->memory, &cfg, f->now), GW_OK);
+    gw_test_rank_open(&f->own, &cfg, &endpoint, PKTS, f->now);
 }
 
 /* ---- Calls. ---- */
@@ -205,35 +193,34 @@ static void turn(struct fuzz *f)
 {
     struct gw_communicator_event said;
     struct gw_event event;
-    struct gw_node *node = gw_endpoint_node(f->host.endpoint);
+    struct gw_node *node = gw_endpoint_node(f->own.host.endpoint);
     gw_node_expire(node, f->now);
     GW_ASSERT(gw_node_deadline(node) == GW_TIME_NEVER ||
               gw_time_before(f->now, gw_node_deadline(node)));
-    while (gw_endpoint_poll(f->host.endpoint, &event, 1))
-        gw_communicator_event(f->comm, &event, f->now);
-    gw_communicator_expire(f->comm, f->now);
-    for (uint32_t i = 0; gw_communicator_poll(f->comm, &said, f->now); i++) {
+    while (gw_endpoint_poll(f->own.host.endpoint, &event, 1))
+        gw_communicator_event(f->own.comm, &event, f->now);
+    gw_communicator_expire(f->own.comm, f->now);
+    for (uint32_t i = 0; gw_communicator_poll(f->own.comm, &said, f->now); i++) {
         GW_ASSERT(i < TURNS_MAX);
         take_event(f, &said);
     }
-    gw_time deadline = gw_communicator_deadline(f->comm);
+    gw_time deadline = gw_communicator_deadline(f->own.comm);
     GW_ASSERT(deadline == GW_TIME_NEVER || gw_time_before(f->now, deadline));
 }
 
 /* All ranks have come, and are reached. */
 static void meet(struct fuzz *f)
 {
-    struct gw_rank_place places[WORLD] = {{.address = 1}, {.address = 2}, {.address = 3}};
-    uint8_t bytes[GW_RANKS_TABLE_ENTRY_SIZE * (WORLD + 1)];
+    uint8_t bytes[GW_TEST_TABLE];
     const struct gw_path path = {
         .brtt = GW_US, .brtt_max = GW_US, .rate_bps = 1000000000, .bdp = 10000, .mtu = MTU};
-    gw_ranks_table_write(places, WORLD, 0, bytes);
+    gw_test_rank_table(bytes);
     struct gw_test_steps table = {bytes, sizeof(bytes)};
-    gw_communicator_set_server(f->comm, 0, SERVER, &path, f->now);
+    gw_communicator_set_server(f->own.comm, 0, SERVER, &path, f->now);
     turn(f);
-    gw_test_deliver(f->host.endpoint, SERVER, GW_MESH_TAG_TABLE, sizeof(bytes), &table);
+    gw_test_deliver(f->own.host.endpoint, SERVER, GW_MESH_TAG_TABLE, sizeof(bytes), &table);
     for (uint32_t rank = 0; rank < WORLD; rank++)
-        gw_mesh_set_path(gw_communicator_mesh(f->comm), rank, &path);
+        gw_mesh_set_path(gw_communicator_mesh(f->own.comm), rank, &path);
     turn(f);
 }
 
@@ -286,7 +273,7 @@ static void start_call(struct fuzz *f, uint8_t who)
         .importance = (uint8_t)((terms >> 5 & 3) % GW_IMPORTANCE_RULES),
     };
     f->in_work++;
-    uint32_t fragment = gw_communicator_fragment(f->comm, said);
+    uint32_t fragment = gw_communicator_fragment(f->own.comm, said);
     if (fragment == 0) {
         end_call(f, call);
         return;
@@ -296,27 +283,21 @@ static void start_call(struct fuzz *f, uint8_t who)
         call->important[0] = UINT64_C(0x5555555555555555);
         call->parts.important = call->important;
     }
-    if (gw_communicator_call(f->comm, said, f->now) != GW_OK)
+    if (gw_communicator_call(f->own.comm, said, f->now) != GW_OK)
         end_call(f, call);
 }
 
 /* What it wants to send has arrived, or not: only answers tell. */
 static void output(struct fuzz *f)
 {
-    struct gw_pkt *pkts[BATCH];
-    struct gw_node *node = gw_endpoint_node(f->host.endpoint);
-    uint32_t count = gw_node_output(node, 0, pkts, BATCH, f->now) & ~GW_OUTPUT_MORE;
-    node->ready_count = 0;
-    reached.sent += count;
-    for (uint32_t i = 0; i < count; i++)
-        gw_pkt_release(&f->host.pool, pkts[i]);
+    reached.sent += gw_test_rank_output(&f->own, BATCH, f->now);
 }
 
 /* ---- What fellow ranks say. ---- */
 
 static struct gw_pkt *packet(struct fuzz *f, uint32_t from, uint32_t flow, enum gw_pkt_kind kind)
 {
-    struct gw_pkt *pkt = gw_pkt_claim(&f->host.pool);
+    struct gw_pkt *pkt = gw_pkt_claim(&f->own.host.pool);
     if (!pkt)
         return NULL;
     *pkt = (struct gw_pkt){
@@ -332,7 +313,7 @@ static struct gw_pkt *packet(struct fuzz *f, uint32_t from, uint32_t flow, enum 
 
 static void input(struct fuzz *f, struct gw_pkt *pkt)
 {
-    gw_node_input(gw_endpoint_node(f->host.endpoint), 0, &pkt, 1, f->now);
+    gw_node_input(gw_endpoint_node(f->own.host.endpoint), 0, &pkt, 1, f->now);
 }
 
 struct message {
@@ -368,9 +349,9 @@ static void send(struct fuzz *f, const struct message *message, uint32_t place, 
     pkt->data.mss = MTU;
     pkt->data.len = (uint16_t)(place + 1 == message->total ? message->last : MTU);
     pkt->data.tag = (uint32_t)message->round << GW_HAIL_ROUND_SHIFT | (note & UINT16_MAX);
-    pkt->buf = gw_buf_claim(&f->host.bufs);
+    pkt->buf = gw_buf_claim(&f->own.host.bufs);
     if (pkt->buf != GW_BUF_NONE)
-        memset(gw_buf_bytes(&f->host.bufs, pkt->buf), (int)note, MTU);
+        memset(gw_buf_bytes(&f->own.host.bufs, pkt->buf), (int)note, MTU);
     input(f, pkt);
 }
 
@@ -378,7 +359,7 @@ static void send(struct fuzz *f, const struct message *message, uint32_t place, 
  * part; or NULL. */
 static const struct gw_expect *awaited(const struct fuzz *f, uint8_t at, bool any)
 {
-    const struct gw_endpoint *ep = f->host.endpoint;
+    const struct gw_endpoint *ep = f->own.host.endpoint;
     for (uint32_t i = 0; i < ep->cfg.expect_max; i++) {
         const struct gw_expect *posted = &ep->expectations[i];
         bool is_one = posted->data && posted->peer != SERVER && (any || posted->arrived);
@@ -432,7 +413,7 @@ static void say_blast(struct fuzz *f, uint8_t who)
 static void say_more(struct fuzz *f, uint8_t who)
 {
     uint8_t shape = take(f), number = take(f);
-    const struct gw_endpoint *ep = f->host.endpoint;
+    const struct gw_endpoint *ep = f->own.host.endpoint;
     const struct gw_blast_rx *blast = &ep->blasts_rx[who % ep->cfg.blasts_max];
     struct message message = {
         .from = blast->peer,
@@ -456,7 +437,7 @@ static void say_more(struct fuzz *f, uint8_t who)
 static void answer(struct fuzz *f, uint8_t who)
 {
     uint8_t shape = take(f), number = take(f);
-    const struct gw_endpoint *ep = f->host.endpoint;
+    const struct gw_endpoint *ep = f->own.host.endpoint;
     const struct gw_blast_tx *blast = NULL;
     for (uint32_t i = 0, at = who; i < ep->cfg.blasts_max && !blast; i++)
         if (ep->blasts_tx[i].transport && at-- % 8 == 0)
@@ -503,14 +484,14 @@ static void say_flow(struct fuzz *f, uint8_t who)
     const struct gw_expect *posted = awaited(f, who, true);
     uint8_t size = take(f);
     if (posted && !posted->arrived) /* a flow would mark what has come */
-        gw_test_deliver(f->host.endpoint, posted->peer, posted->tag, size ? size : posted->bytes,
-                        &f->steps);
+        gw_test_deliver(f->own.host.endpoint, posted->peer, posted->tag,
+                        size ? size : posted->bytes, &f->steps);
 }
 
 /* All that is sent has left, and is enough, but for so many packets of each message. */
 static void finish_all(struct fuzz *f, uint32_t lacks)
 {
-    struct gw_endpoint *ep = f->host.endpoint;
+    struct gw_endpoint *ep = f->own.host.endpoint;
     for (uint32_t i = 0; i < 4; i++) {
         f->now += 10 * GW_US;
         gw_node_expire(gw_endpoint_node(ep), f->now);
@@ -535,7 +516,7 @@ static void finish_all(struct fuzz *f, uint32_t lacks)
 /* All that is awaited comes, but for some places; so is what is sent. */
 static void serve(struct fuzz *f, uint8_t who)
 {
-    struct gw_endpoint *ep = f->host.endpoint;
+    struct gw_endpoint *ep = f->own.host.endpoint;
     uint8_t note = take(f), every = take(f);
     for (uint32_t i = 0; i < ep->cfg.expect_max; i++) {
         const struct gw_expect *posted = &ep->expectations[i];
@@ -581,7 +562,7 @@ static void step(struct fuzz *f)
         answer(f, who);
         break;
     case 12:
-        gw_test_end_flow(f->host.endpoint, who % 16, who < 240, f->now);
+        gw_test_end_flow(f->own.host.endpoint, who % 16, who < 240, f->now);
         break;
     case 13:
         say_flow(f, who % 16);
@@ -619,19 +600,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         turn(f);
     }
     GW_ASSERT(f->is_over || f->in_work == 0);
-    gw_communicator_abort(f->comm, f->now);
+    gw_communicator_abort(f->own.comm, f->now);
     turn(f);
     GW_ASSERT(f->is_over && f->in_work == 0);
-    for (uint32_t i = 0; gw_communicator_is_busy(f->comm); i++) {
+    for (uint32_t i = 0; gw_communicator_is_busy(f->own.comm); i++) {
         GW_ASSERT(i < TURNS_MAX);
-        gw_test_end_flow(f->host.endpoint, 0, true, f->now += GW_US);
+        gw_test_end_flow(f->own.host.endpoint, 0, true, f->now += GW_US);
         turn(f);
     }
-    gw_communicator_fini(f->comm);
-    GW_ASSERT(f->budget.taken == 0);
-    gw_endpoint_fini(f->host.endpoint);
-    gw_test_host_close(&f->host);
-    free(f->memory);
+    gw_test_rank_close(&f->own, &f->budget);
     free(f);
     return 0;
 }
