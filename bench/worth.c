@@ -139,7 +139,7 @@ static void emit_decided_before(struct measured *m)
         .values = m->from, .size = SIZE, .fragment_size = FRAGMENT};
     struct gw_importance importance;
     gw_importance_init(&importance, &tensor, &m->terms, 0);
-    gw_importance_fill(&importance, m->from, SIZE, m->bits);
+    gw_importance_fill(&importance, m->bits);
     struct gw_send send = send_of(m);
     send.important = m->bits;
     emit(m, &send);
@@ -153,9 +153,11 @@ static void quantise(struct measured *m, bool sums)
     const struct gw_kernels *kernels = m->terms.kernels;
     const uint32_t values = FRAGMENT / gw_dtype_size(m->terms.type);
     for (size_t i = 0; i < FRAGMENTS; i++) {
-        const unsigned char *from = m->from + i * FRAGMENT;
+        const void *from = m->from + i * FRAGMENT;
+        gw_real sum = 0;
         if (sums)
-            sink += kernels->sum_abs[m->terms.type](from, values) > 1;
+            kernels->sum_abs[m->terms.type](&sum, &from, 1, values);
+        sink += sum > 1;
         sink += kernels->quantise[m->terms.type](m->to + 4 * i * values, from, values, &scale);
     }
 }

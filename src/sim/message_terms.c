@@ -103,8 +103,8 @@ uint32_t gw_sim_draw_important(const struct gw_sim_worth *message, uint64_t *bit
     };
     struct gw_importance importance;
     gw_importance_init_drawn(&importance, &drawn,
-                             (enum gw_importance_rule)message->worth->importance, message->packet);
-    return gw_importance_fill(&importance, NULL, message->bytes, bits);
+                             (enum gw_importance_rule)message->worth->importance);
+    return gw_importance_fill(&importance, bits);
 }
 
 void gw_sim_message_check(struct gw_sim_part *part, const struct gw_event *event)

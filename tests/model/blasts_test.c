@@ -386,8 +386,7 @@ static void blasts__find_out_what_is_important_as_it_leaves(void **state)
             .values = message->sent, .size = message->send.bytes, .fragment_size = PAIR_MTU};
         struct gw_importance importance;
         gw_importance_init(&importance, &tensor, &terms, 0);
-        uint32_t count =
-            gw_importance_fill(&importance, message->sent, message->send.bytes, decided);
+        uint32_t count = gw_importance_fill(&importance, decided);
         assert_true(count == pair_total(message) || terms.type < GW_DTYPE_MAGNITUDES);
         differ = 0;
         pair_make(&p);

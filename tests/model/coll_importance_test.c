@@ -93,7 +93,7 @@ static uint64_t decide(const struct seen *message, enum gw_importance_rule rule)
     const struct gw_importance_tensor tensor = {
         .values = message->data, .size = message->bytes, .fragment_size = MTU};
     gw_importance_init(&importance, &tensor, &terms, 0);
-    gw_importance_fill(&importance, message->data, message->bytes, &bits);
+    gw_importance_fill(&importance, &bits);
     return bits;
 }
 

@@ -23,7 +23,8 @@ enum {
     /* Trains of places that are foreseen, and wait: 64 KB each, as the kernel takes them, so L2 has
      * all. Of two kinds that are alike each finds a full train (own choice). */
     TRAINS_AHEAD = 4,
-    BATCH = 16, /* turns that are foreseen at a time, and before that fetched */
+    /* Turns that are foreseen at a time, and before that fetched. */
+    BATCH = GW_IMPORTANCE_BATCH,
     FETCH_MAX = 2048,
 };
 
@@ -56,23 +57,27 @@ static inline void fetch(const struct gw_blast_tx *blast, uint32_t turn)
                 GW_PREFETCH_LATER);
 }
 
-static void weigh(const struct gw_blast_tx *blast, uint32_t place)
+static void weigh(const struct gw_blast_tx *blast, const uint32_t *places, uint32_t count)
 {
-    const unsigned char *from = blast->data + (uint64_t)place * blast->path.mtu;
-    gw_bit_or(blast->found, place,
-              gw_importance_is(&blast->rule, from, place, gw_blast_len(blast, place)));
+    uint32_t important = gw_importance_weigh(&blast->rule, places, count);
+    for (uint32_t i = 0; i < count; i++)
+        gw_bit_or(blast->found, places[i], important >> i & 1);
 }
 
 /* Foresees a batch of turns, whose places become due in their sets. The next batch is fetched when
  * this one has been read, which waited behind that otherwise. */
 static void foresee(struct gw_blast_tx *blast)
 {
-    for (uint32_t i = 0; i < BATCH && blast->foreseen < blast->total; i++) {
-        uint32_t turn = blast->foreseen++, place = gw_blast_order_place(&blast->order, turn);
-        if (blast->important == blast->found)
-            weigh(blast, place);
-        put(blast, place, turn);
-    }
+    const uint32_t first = blast->foreseen, left = blast->total - first;
+    const uint32_t count = left < BATCH ? left : BATCH;
+    uint32_t places[BATCH];
+    for (uint32_t i = 0; i < count; i++)
+        places[i] = gw_blast_order_place(&blast->order, first + i);
+    if (blast->important == blast->found)
+        weigh(blast, places, count);
+    for (uint32_t i = 0; i < count; i++)
+        put(blast, places[i], first + i);
+    blast->foreseen += count;
     for (uint32_t i = 0; i < BATCH; i++)
         fetch(blast, blast->foreseen + i);
 }

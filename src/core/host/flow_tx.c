@@ -190,13 +190,11 @@ static uint16_t pick_entropy(struct gw_tx_flow *flow, uint32_t bytes, bool is_re
 /* A packet is weighed when it is known to be the next, and again when it is sent again. */
 static uint8_t weigh(struct gw_tx_flow *flow, uint32_t seq)
 {
-    uint64_t offset = (uint64_t)seq * flow->path.mtu;
     if (flow->weighed == seq)
         return flow->weighed_ecn;
-    bool is_important =
-        gw_importance_is(&flow->rule, flow->data + offset, seq, gw_tx_payload(flow, seq));
     flow->weighed = seq;
-    return flow->weighed_ecn = is_important ? flow->ecn : GW_ECN_NOT_ECT;
+    flow->weighed_ecn = gw_importance_weigh(&flow->rule, &seq, 1) ? flow->ecn : GW_ECN_NOT_ECT;
+    return flow->weighed_ecn;
 }
 
 static uint8_t ecn_of(struct gw_tx_flow *flow, uint32_t seq)

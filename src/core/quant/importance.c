@@ -109,62 +109,75 @@ static bool has_magnitude(enum gw_dtype type)
     return type < GW_DTYPE_MAGNITUDES;
 }
 
-/* The mean of the values that are whole in the fragment; if none is, it is important. Their size is
- * a power of two: divisions would take as long as the sum of a fragment. */
-static int64_t key_of_fragment(const struct gw_importance *importance, const unsigned char *from,
-                               uint64_t offset, uint32_t size)
+static uint32_t bytes_of(const struct gw_importance_tensor *tensor, uint64_t offset)
+{
+    uint64_t left = tensor->size - offset;
+    return left < tensor->fragment_size ? (uint32_t)left : tensor->fragment_size;
+}
+
+/*
+ * The means of the values that are whole in these fragments; if none is, it is important. As many
+ * are summed together as have equally many. The size of values is a power of two: divisions would
+ * take as long as sums.
+ */
+static void find_keys(const struct gw_importance *importance, const uint32_t *index, uint32_t count,
+                      int64_t *keys)
 {
     const struct gw_importance_terms *terms = &importance->terms;
-    uint32_t value_size = gw_dtype_size(terms->type);
-    uint32_t skip = -(uint32_t)offset & (value_size - 1);
-    uint32_t count = size > skip ? (size - skip) >> __builtin_ctz(value_size) : 0;
-    if (!count)
-        return INT64_MAX;
-    return gw_importance_key(terms->kernels->sum_abs[terms->type](from + skip, count) / count);
-}
-
-static uint64_t fragments_of(uint64_t size, uint32_t fragment_size)
-{
-    return (size + fragment_size - 1) / fragment_size;
-}
-
-/* Of the fragment at `offset` of `size` bytes. */
-static uint32_t bytes_at(uint64_t offset, uint64_t size, uint32_t fragment_size)
-{
-    return size - offset < fragment_size ? (uint32_t)(size - offset) : fragment_size;
+    const struct gw_importance_tensor *tensor = &importance->tensor;
+    const uint32_t value_size = gw_dtype_size(terms->type), shift = __builtin_ctz(value_size);
+    const void *from[GW_IMPORTANCE_BATCH];
+    uint32_t values[GW_IMPORTANCE_BATCH];
+    gw_real sums[GW_IMPORTANCE_BATCH];
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t offset = (uint64_t)index[i] * tensor->fragment_size;
+        uint32_t skip = -(uint32_t)offset & (value_size - 1), bytes = bytes_of(tensor, offset);
+        from[i] = (const unsigned char *)tensor->values + offset + skip;
+        values[i] = bytes > skip ? (bytes - skip) >> shift : 0;
+    }
+    for (uint32_t first = 0, end; first < count; first = end) {
+        for (end = first + 1; end < count && values[end] == values[first];)
+            end++;
+        terms->kernels->sum_abs[terms->type](sums + first, from + first, end - first,
+                                             values[first]);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        keys[i] = values[i] ? gw_importance_key(sums[i] / values[i]) : INT64_MAX;
 }
 
 /* A single fragment has no other to be less than. */
-static int64_t median_of_means(const struct gw_importance *importance,
-                               const struct gw_importance_tensor *tensor, uint64_t seed)
+static int64_t median_of_means(const struct gw_importance *importance, uint64_t seed)
 {
     struct sample sample;
-    uint64_t fragments = fragments_of(tensor->size, tensor->fragment_size);
-    if (fragments == 1)
+    uint32_t index[GW_IMPORTANCE_SAMPLE_MIN];
+    if (importance->fragments == 1)
         return INT64_MIN;
-    sample_init(&sample, fragments, GW_IMPORTANCE_SAMPLE_MIN, seed);
-    for (uint32_t i = 0; i < sample.count; i++) {
-        uint64_t offset = sample_position(&sample, i) * tensor->fragment_size;
-        sample.keys[i] =
-            key_of_fragment(importance, (const unsigned char *)tensor->values + offset, offset,
-                            bytes_at(offset, tensor->size, tensor->fragment_size));
+    sample_init(&sample, importance->fragments, GW_IMPORTANCE_SAMPLE_MIN, seed);
+    for (uint32_t i = 0; i < sample.count; i++)
+        index[i] = (uint32_t)sample_position(&sample, i);
+    for (uint32_t i = 0; i < sample.count; i += GW_IMPORTANCE_BATCH) {
+        uint32_t left = sample.count - i;
+        find_keys(importance, index + i, left < GW_IMPORTANCE_BATCH ? left : GW_IMPORTANCE_BATCH,
+                  sample.keys + i);
     }
     return sample_median(&sample);
 }
 
-static int64_t median_of_values(const struct gw_importance_terms *terms,
-                                const struct gw_importance_tensor *tensor, uint64_t seed)
+static int64_t median_of_values(const struct gw_importance *importance, uint64_t seed)
 {
     struct sample sample;
+    const struct gw_importance_terms *terms = &importance->terms;
     uint32_t value_size = gw_dtype_size(terms->type);
-    uint64_t values = tensor->size / value_size;
+    uint64_t values = importance->tensor.size / value_size;
     if (!values)
         return INT64_MIN;
     sample_init(&sample, values, values_in_sample(values), seed);
     for (uint32_t i = 0; i < sample.count; i++) {
-        const unsigned char *value =
-            (const unsigned char *)tensor->values + sample_position(&sample, i) * value_size;
-        sample.keys[i] = gw_importance_key(terms->kernels->sum_abs[terms->type](value, 1));
+        const void *value = (const unsigned char *)importance->tensor.values +
+                            sample_position(&sample, i) * value_size;
+        gw_real magnitude;
+        terms->kernels->sum_abs[terms->type](&magnitude, &value, 1, 1);
+        sample.keys[i] = gw_importance_key(magnitude);
     }
     return sample_median(&sample);
 }
@@ -175,15 +188,19 @@ void gw_importance_init(struct gw_importance *importance, const struct gw_import
     GW_ASSERT(tensor->size >= 1 && tensor->size < SIZE_END);
     GW_ASSERT(tensor->fragment_size >= 1);
     GW_ASSERT(terms->rule < GW_IMPORTANCE_RULES);
-    *importance = (struct gw_importance){.terms = *terms, .fragment_size = tensor->fragment_size};
+    *importance = (struct gw_importance){
+        .terms = *terms,
+        .tensor = *tensor,
+        .fragments = (tensor->size + tensor->fragment_size - 1) / tensor->fragment_size,
+    };
     if (!has_threshold(terms->rule))
         return;
     if (!has_magnitude(terms->type))
         importance->terms.rule = GW_IMPORTANCE_ALL;
     else if (terms->rule == GW_IMPORTANCE_MEDIAN_OF_MEANS)
-        importance->threshold = median_of_means(importance, tensor, seed);
+        importance->threshold = median_of_means(importance, seed);
     else
-        importance->threshold = median_of_values(terms, tensor, seed);
+        importance->threshold = median_of_values(importance, seed);
 }
 
 /* The natural logarithm of 1 + x, both in units of 2^-32, for x up to 2: twice the area tangent of
@@ -246,11 +263,10 @@ static int64_t drawn_threshold(const struct gw_importance *importance,
  * variance ln(1 + (e - 1) / n), and half of what that lacks to 1 is its mean.
  */
 void gw_importance_init_drawn(struct gw_importance *importance,
-                              const struct gw_importance_drawn *drawn, enum gw_importance_rule rule,
-                              uint32_t fragment_size)
+                              const struct gw_importance_drawn *drawn, enum gw_importance_rule rule)
 {
     const uint64_t e_minus_1_q32 = UINT64_C(7379964259), one_q32 = UINT64_C(1) << 32;
-    GW_ASSERT(drawn->count >= 1 && drawn->fragment_values >= 1 && fragment_size >= 1);
+    GW_ASSERT(drawn->count >= 1 && drawn->fragment_values >= 1);
     GW_ASSERT(drawn->spread_q16 <= 4 * GW_Q16_ONE);
     GW_ASSERT(rule < GW_IMPORTANCE_RULES);
     uint64_t variance = log_of_more_q32(e_minus_1_q32 / drawn->fragment_values);
@@ -259,7 +275,7 @@ void gw_importance_init_drawn(struct gw_importance *importance,
     struct gw_prng prng = gw_prng_derive(drawn->seed, which);
     *importance = (struct gw_importance){
         .terms = {.rule = rule},
-        .fragment_size = fragment_size,
+        .fragments = drawn->count,
         .stream = gw_prng_next(&prng),
         .centre_q16 = variance < one_q32 ? (int64_t)((one_q32 - variance) >> 17) : 0,
         .deviation_q16 = gw_sqrt(variance + spread * spread),
@@ -268,15 +284,27 @@ void gw_importance_init_drawn(struct gw_importance *importance,
         importance->threshold = drawn_threshold(importance, drawn, gw_prng_next(&prng));
 }
 
-bool gw_importance_is(const struct gw_importance *importance, const void *from, uint64_t index,
-                      uint32_t size)
+static uint32_t ones(uint32_t count)
 {
+    return (uint32_t)((UINT64_C(1) << count) - 1);
+}
+
+uint32_t gw_importance_weigh(const struct gw_importance *importance, const uint32_t *index,
+                             uint32_t count)
+{
+    int64_t keys[GW_IMPORTANCE_BATCH];
+    uint32_t important = 0;
+    GW_ASSERT(count <= GW_IMPORTANCE_BATCH);
     if (!has_threshold(importance->terms.rule))
-        return importance->terms.rule == GW_IMPORTANCE_ALL;
-    int64_t key = importance->terms.kernels
-                      ? key_of_fragment(importance, from, index * importance->fragment_size, size)
-                      : drawn_key(importance, index);
-    return is_above(importance->threshold, key);
+        return importance->terms.rule == GW_IMPORTANCE_ALL ? ones(count) : 0;
+    if (importance->terms.kernels)
+        find_keys(importance, index, count, keys);
+    else
+        for (uint32_t i = 0; i < count; i++)
+            keys[i] = drawn_key(importance, index[i]);
+    for (uint32_t i = 0; i < count; i++)
+        important |= (uint32_t)is_above(importance->threshold, keys[i]) << i;
+    return important;
 }
 
 /* Of `count` bits; all are 0 at first. */
@@ -285,19 +313,18 @@ static void mask_clear(uint64_t *mask, uint64_t count)
     memset(mask, 0, sizeof(*mask) * (size_t)gw_bit_words(count));
 }
 
-uint32_t gw_importance_fill(const struct gw_importance *importance, const void *values,
-                            uint64_t size, uint64_t *mask)
+uint32_t gw_importance_fill(const struct gw_importance *importance, uint64_t *mask)
 {
-    const unsigned char *from = values;
-    uint32_t fragment_size = importance->fragment_size, important = 0;
-    uint64_t fragments = fragments_of(size, fragment_size);
-    mask_clear(mask, fragments);
-    for (uint64_t i = 0; i < fragments; i++) {
-        uint64_t offset = i * fragment_size;
-        bool is = gw_importance_is(importance, from ? from + offset : NULL, i,
-                                   bytes_at(offset, size, fragment_size));
-        gw_bit_or(mask, i, is);
-        important += is;
+    uint32_t index[GW_IMPORTANCE_BATCH], important = 0;
+    mask_clear(mask, importance->fragments);
+    for (uint64_t first = 0; first < importance->fragments; first += GW_IMPORTANCE_BATCH) {
+        uint64_t left = importance->fragments - first;
+        uint32_t count = left < GW_IMPORTANCE_BATCH ? (uint32_t)left : GW_IMPORTANCE_BATCH;
+        for (uint32_t i = 0; i < count; i++)
+            index[i] = (uint32_t)first + i;
+        uint64_t bits = gw_importance_weigh(importance, index, count);
+        mask[first / 64] |= bits << first % 64; /* batches divide words */
+        important += (uint32_t)__builtin_popcountll(bits);
     }
     return important;
 }

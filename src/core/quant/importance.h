@@ -40,6 +40,8 @@ enum {
      * median is within 45 % and 55 %, and more values would only cost time. */
     GW_IMPORTANCE_SAMPLE_MAX = 1024,
     GW_IMPORTANCE_SAMPLE_ONE_IN = 1000,
+    /* Fragments weighed in one call. */
+    GW_IMPORTANCE_BATCH = 16,
 };
 
 /* How to decide. */
@@ -68,35 +70,35 @@ struct gw_importance_drawn {
                                  values that are all alike; at most 4.0 */
 };
 
-/* Plain data. */
+/* Plain data, but for the tensor's values. */
 struct gw_importance {
     struct gw_importance_terms terms; /* without kernels: fragments are drawn */
-    int64_t threshold;                /* a fragment is important whose key is greater */
-    uint32_t fragment_size;
+    struct gw_importance_tensor tensor;
+    uint64_t fragments;
+    int64_t threshold; /* a fragment is important whose key is greater */
     /* Of drawn fragments: the stream, and mean and deviation of the logarithm of their means. */
     uint64_t stream;
     int64_t centre_q16;
     int64_t deviation_q16;
 };
 
-/* Takes the sample. `seed` selects it; the same for every call that must decide alike. */
+/* Takes the sample. `seed` selects it; the same for every call that must decide alike. The values
+ * stay where they are until the last fragment is weighed; they may change. */
 void gw_importance_init(struct gw_importance *importance, const struct gw_importance_tensor *tensor,
                         const struct gw_importance_terms *terms, uint64_t seed);
 
-/* Fragments are of `fragment_size` bytes on the way, and there is nothing to copy. */
 void gw_importance_init_drawn(struct gw_importance *importance,
-                              const struct gw_importance_drawn *drawn, enum gw_importance_rule rule,
-                              uint32_t fragment_size);
+                              const struct gw_importance_drawn *drawn,
+                              enum gw_importance_rule rule);
 
-/* Is fragment number `index`, of `size` bytes, important? `from` is where it lies; not looked at
- * when fragments are drawn. */
-bool gw_importance_is(const struct gw_importance *importance, const void *from, uint64_t index,
-                      uint32_t size);
+/* Which of these are important, of at most GW_IMPORTANCE_BATCH fragments in any order: bit i is
+ * that of number index[i]. */
+uint32_t gw_importance_weigh(const struct gw_importance *importance, const uint32_t *index,
+                             uint32_t count);
 
-/* Decides all fragments of a tensor in advance. Returns how many are important. `mask` has a bit
- * per fragment; the rest of the last word is 0. */
-uint32_t gw_importance_fill(const struct gw_importance *importance, const void *values,
-                            uint64_t size, uint64_t *mask);
+/* Decides all fragments of a tensor in advance, fewer than 2^32. Returns how many are important.
+ * `mask` has a bit per fragment; the rest of the last word is 0. */
+uint32_t gw_importance_fill(const struct gw_importance *importance, uint64_t *mask);
 
 /*
  * The same with numbers that somebody else found for the `count` fragments, the greater the more

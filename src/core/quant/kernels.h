@@ -78,11 +78,14 @@ struct gw_kernels {
     uint32_t (*max_abs[GW_DTYPE_FLOATS])(const void *x, uint32_t count);
 
     /*
-     * The sum of |x[i]|, for importance.h: lane i % 16 adds x[i], and then lane i of each half adds
-     * that of the other, until there is one. Lanes are float32, of float64 values float64. Infinity
-     * when a value is infinite or NaN, and when a sum does not fit. Count is below 2^24.
+     * The sums of |x[row][i]| over i < count for each row, for importance.h: lane i % 16 adds
+     * element i, of bfloat16 lane i / 2 % 16; then lane i of each half adds that of the other,
+     * until there is one. Lanes are float32, of float64 values float64. Infinity when a value is
+     * infinite or NaN, and when a sum does not fit. Count is below 2^24. A sum does not depend on
+     * the other rows; several together take less time.
      */
-    gw_real (*sum_abs[GW_DTYPE_MAGNITUDES])(const void *x, uint32_t count);
+    void (*sum_abs[GW_DTYPE_MAGNITUDES])(gw_real *sums, const void *const *x, uint32_t rows,
+                                         uint32_t count);
 };
 
 /* Implementations in order of preference, best first; NULL behind the last, which needs nothing. */

@@ -5,7 +5,8 @@
  * written; here it is that of a vector of 16 lanes, which they cut into as many registers as the
  * processor needs. A lane has every sixteenth value; of bfloat16, which is half as wide, every
  * sixteenth pair of neighbours. A lane is never negative, so the zeros that fill up the last vector
- * change no bit of it.
+ * change no bit of it. An addition waits for the one before it, so where registers are wide several
+ * rows are summed at a time.
  */
 #ifndef GW_CORE_MAGNITUDES_H
 #define GW_CORE_MAGNITUDES_H
@@ -29,6 +30,8 @@ enum {
     LANES = 16,
     PARTS_F32 = LANES * 4 / GW_LOOP_VECTOR, /* registers for all lanes */
     PARTS_F64 = LANES * 8 / GW_LOOP_VECTOR,
+    PARTS_F16 = (LANES * 2 + GW_LOOP_VECTOR - 1) / GW_LOOP_VECTOR,
+    ROWS = 4 / PARTS_F32, /* at a time */
     BF16_MAGNITUDE = 0x7fff0000,
     LOW_IS_FIRST = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 };
@@ -36,57 +39,20 @@ enum {
 typedef float lanes_f32 __attribute__((vector_size(GW_LOOP_VECTOR)));
 typedef int32_t lanes_i32 __attribute__((vector_size(GW_LOOP_VECTOR)));
 typedef uint32_t lanes_u32 __attribute__((vector_size(GW_LOOP_VECTOR)));
+typedef uint16_t lanes_u16 __attribute__((vector_size(GW_LOOP_VECTOR)));
 typedef double lanes_f64 __attribute__((vector_size(GW_LOOP_VECTOR)));
 typedef int64_t lanes_i64 __attribute__((vector_size(GW_LOOP_VECTOR)));
 
-struct sums_f32 {
-    lanes_f32 parts[PARTS_F32];
+/* Of a row, as its type needs them. */
+struct sums {
+    lanes_f32 f32[PARTS_F32];
+    lanes_f64 f64[PARTS_F64];
+    lanes_u16 infinite[PARTS_F16]; /* float16, the upper bit: something in this lane was */
 };
 
-struct sums_f64 {
-    lanes_f64 parts[PARTS_F64];
-};
+/* ---- Additions of LANES values, or twice as many, from any address. ---- */
 
-/* Adds the upper `half` of the lanes to the lower one. */
-GW_LOOP_INLINE void fold_f32(float *lanes, size_t half)
-{
-    for (size_t i = 0; i < half; i++)
-        lanes[i] += lanes[half + i];
-}
-
-GW_LOOP_INLINE void fold_f64(double *lanes, size_t half)
-{
-    for (size_t i = 0; i < half; i++)
-        lanes[i] += lanes[half + i];
-}
-
-/* Of sums that are NaN, or not negative. */
-GW_LOOP_INLINE gw_real total_f32(const struct sums_f32 *sums)
-{
-    float lanes[LANES];
-    memcpy(lanes, sums, sizeof(lanes));
-    fold_f32(lanes, 8);
-    fold_f32(lanes, 4);
-    fold_f32(lanes, 2);
-    fold_f32(lanes, 1);
-    uint32_t bits = gw_f32_bits(lanes[0]) & INT32_MAX;
-    return gw_f32_of_bits(bits < GW_F32_INFINITY ? bits : GW_F32_INFINITY);
-}
-
-GW_LOOP_INLINE gw_real total_f64(const struct sums_f64 *sums)
-{
-    double lanes[LANES];
-    memcpy(lanes, sums, sizeof(lanes));
-    fold_f64(lanes, 8);
-    fold_f64(lanes, 4);
-    fold_f64(lanes, 2);
-    fold_f64(lanes, 1);
-    int64_t bits = (int64_t)(gw_f64_bits(lanes[0]) & INT64_MAX);
-    return gw_f64_of_bits((uint64_t)(bits < GW_F64_INFINITY ? bits : GW_F64_INFINITY));
-}
-
-/* Adds LANES values, a register at a time. */
-GW_LOOP_INLINE void add_f32(struct sums_f32 *sums, const unsigned char *x)
+GW_LOOP_INLINE void add_f32(struct sums *sums, const unsigned char *x)
 {
     GW_LOOP_UNROLLED
     for (size_t part = 0; part < PARTS_F32; part++) {
@@ -95,12 +61,12 @@ GW_LOOP_INLINE void add_f32(struct sums_f32 *sums, const unsigned char *x)
         memcpy(&bits, x + part * sizeof(bits), sizeof(bits));
         bits &= INT32_MAX;
         memcpy(&magnitudes, &bits, sizeof(magnitudes));
-        sums->parts[part] += magnitudes;
+        sums->f32[part] += magnitudes;
     }
 }
 
 /* Adds two values to each lane, neighbours: so none has to move from one lane to another. */
-GW_LOOP_INLINE void add_bf16_pairs(struct sums_f32 *sums, const unsigned char *x)
+GW_LOOP_INLINE void add_bf16_pairs(struct sums *sums, const unsigned char *x)
 {
     GW_LOOP_UNROLLED
     for (size_t part = 0; part < PARTS_F32; part++) {
@@ -110,9 +76,9 @@ GW_LOOP_INLINE void add_bf16_pairs(struct sums_f32 *sums, const unsigned char *x
         first = LOW_IS_FIRST ? pairs << 16 & INT32_MAX : pairs & BF16_MAGNITUDE;
         second = LOW_IS_FIRST ? pairs & BF16_MAGNITUDE : pairs << 16 & INT32_MAX;
         memcpy(&magnitudes, &first, sizeof(magnitudes));
-        sums->parts[part] += magnitudes;
+        sums->f32[part] += magnitudes;
         memcpy(&magnitudes, &second, sizeof(magnitudes));
-        sums->parts[part] += magnitudes;
+        sums->f32[part] += magnitudes;
     }
 }
 
@@ -122,7 +88,7 @@ typedef int16_t avx512_halves __attribute__((vector_size(32)));
 
 #if defined(GW_LOOP_F16C)
 
-GW_LOOP_INLINE void add_f16(struct sums_f32 *sums, const unsigned char *x)
+GW_LOOP_INLINE void add_f16(struct sums *sums, const unsigned char *x)
 {
 #if defined(GW_LOOP_AVX512F)
     const int32_t as_the_mode_says = 4;
@@ -138,45 +104,6 @@ GW_LOOP_INLINE void add_f16(struct sums_f32 *sums, const unsigned char *x)
     add_f32(sums, (const unsigned char *)&floats);
 }
 
-#endif
-
-GW_LOOP_INLINE void add_i32(struct sums_f32 *sums, const unsigned char *x)
-{
-    float floats[LANES];
-    for (size_t i = 0; i < LANES; i++)
-        floats[i] = (float)(int32_t)gw_u32_load(x + sizeof(int32_t) * i);
-    add_f32(sums, (const unsigned char *)floats);
-}
-
-/* `add` takes so many values of so many bytes, at most LANES * sizeof(float) of these. */
-GW_LOOP_INLINE gw_real sum_abs(const unsigned char *x, uint32_t count,
-                               void (*add)(struct sums_f32 *, const unsigned char *), size_t size,
-                               size_t taken)
-{
-    struct sums_f32 sums = {0};
-    unsigned char last[LANES * sizeof(float)] = {0};
-    size_t first = 0;
-    for (; first + taken <= count; first += taken)
-        add(&sums, x + size * first);
-    if (first < count) {
-        memcpy(last, x + size * first, size * (count - first));
-        add(&sums, last);
-    }
-    return total_f32(&sums);
-}
-
-GW_LOOP static gw_real sum_abs_f32(const void *x, uint32_t count)
-{
-    return sum_abs(x, count, add_f32, sizeof(float), LANES);
-}
-
-#if defined(GW_LOOP_F16C)
-
-GW_LOOP static gw_real sum_abs_f16(const void *x, uint32_t count)
-{
-    return sum_abs(x, count, add_f16, sizeof(uint16_t), LANES);
-}
-
 #else
 
 /*
@@ -188,55 +115,33 @@ GW_LOOP static gw_real sum_abs_f16(const void *x, uint32_t count)
  */
 #define F16_TO_SIGN (UINT16_C(0x8000) - GW_F16_INFINITY)
 
-struct sums_f16 {
-    struct sums_f32 sums;
-    uint16_t infinite[LANES]; /* the upper bit: something in this lane was */
-};
-
-GW_LOOP_INLINE void add_f16(struct sums_f16 *all, const unsigned char *x)
+GW_LOOP_INLINE void add_f16(struct sums *sums, const unsigned char *x)
 {
     uint32_t wide[LANES];
+    GW_LOOP_UNROLLED
+    for (size_t part = 0; part < PARTS_F16; part++) {
+        lanes_u16 halves;
+        memcpy(&halves, x + part * sizeof(halves), sizeof(halves));
+        sums->infinite[part] |= (halves & INT16_MAX) + F16_TO_SIGN;
+    }
     for (size_t i = 0; i < LANES; i++) {
-        uint16_t half = gw_u16_load(x + sizeof(uint16_t) * i) & INT16_MAX;
-        all->infinite[i] |= (uint16_t)(half + F16_TO_SIGN);
-        wide[i] = (uint32_t)half << (GW_F32_MANTISSA_BITS - GW_F16_MANTISSA_BITS);
+        uint32_t half = gw_u16_load(x + sizeof(uint16_t) * i) & INT16_MAX;
+        wide[i] = half << (GW_F32_MANTISSA_BITS - GW_F16_MANTISSA_BITS);
     }
-    add_f32(&all->sums, (const unsigned char *)wide);
-}
-
-GW_LOOP static gw_real sum_abs_f16(const void *x, uint32_t count)
-{
-    struct sums_f16 all = {.infinite = {0}};
-    const unsigned char *from = x;
-    unsigned char last[LANES * sizeof(uint16_t)] = {0};
-    uint16_t infinite = 0;
-    size_t first = 0;
-    for (; first + LANES <= count; first += LANES)
-        add_f16(&all, from + sizeof(uint16_t) * first);
-    if (first < count) {
-        memcpy(last, from + sizeof(uint16_t) * first, sizeof(uint16_t) * (count - first));
-        add_f16(&all, last);
-    }
-    for (size_t i = 0; i < LANES; i++)
-        infinite |= all.infinite[i];
-    if (infinite > INT16_MAX)
-        return gw_f32_of_bits(GW_F32_INFINITY);
-    return total_f32(&all.sums) * 0x1p112;
+    add_f32(sums, (const unsigned char *)wide);
 }
 
 #endif
 
-GW_LOOP static gw_real sum_abs_bf16(const void *x, uint32_t count)
+GW_LOOP_INLINE void add_i32(struct sums *sums, const unsigned char *x)
 {
-    return sum_abs(x, count, add_bf16_pairs, sizeof(uint16_t), 2 * LANES);
+    float floats[LANES];
+    for (size_t i = 0; i < LANES; i++)
+        floats[i] = (float)(int32_t)gw_u32_load(x + sizeof(int32_t) * i);
+    add_f32(sums, (const unsigned char *)floats);
 }
 
-GW_LOOP static gw_real sum_abs_i32(const void *x, uint32_t count)
-{
-    return sum_abs(x, count, add_i32, sizeof(int32_t), LANES);
-}
-
-GW_LOOP_INLINE void add_f64(struct sums_f64 *sums, const unsigned char *x)
+GW_LOOP_INLINE void add_f64(struct sums *sums, const unsigned char *x)
 {
     GW_LOOP_UNROLLED
     for (size_t part = 0; part < PARTS_F64; part++) {
@@ -245,23 +150,133 @@ GW_LOOP_INLINE void add_f64(struct sums_f64 *sums, const unsigned char *x)
         memcpy(&bits, x + part * sizeof(bits), sizeof(bits));
         bits &= INT64_MAX;
         memcpy(&magnitudes, &bits, sizeof(magnitudes));
-        sums->parts[part] += magnitudes;
+        sums->f64[part] += magnitudes;
     }
 }
 
-GW_LOOP static gw_real sum_abs_f64(const void *x, uint32_t count)
+/* ---- Totals, of lanes that are NaN or not negative. ---- */
+
+/* Adds the upper `half` of the lanes to the lower one. */
+GW_LOOP_INLINE void fold_f32(float *lanes, size_t half)
 {
-    struct sums_f64 sums = {0};
-    const unsigned char *from = x;
+    for (size_t i = 0; i < half; i++)
+        lanes[i] += lanes[half + i];
+}
+
+GW_LOOP_INLINE void fold_f64(double *lanes, size_t half)
+{
+    for (size_t i = 0; i < half; i++)
+        lanes[i] += lanes[half + i];
+}
+
+GW_LOOP_INLINE gw_real total_f32(const struct sums *sums)
+{
+    float lanes[LANES];
+    memcpy(lanes, sums->f32, sizeof(lanes));
+    fold_f32(lanes, 8);
+    fold_f32(lanes, 4);
+    fold_f32(lanes, 2);
+    fold_f32(lanes, 1);
+    uint32_t bits = gw_f32_bits(lanes[0]) & INT32_MAX;
+    return gw_f32_of_bits(bits < GW_F32_INFINITY ? bits : GW_F32_INFINITY);
+}
+
+#if defined(GW_LOOP_F16C)
+
+GW_LOOP_INLINE gw_real total_f16(const struct sums *sums)
+{
+    return total_f32(sums);
+}
+
+#else
+
+GW_LOOP_INLINE gw_real total_f16(const struct sums *sums)
+{
+    uint16_t lanes[LANES], infinite = 0;
+    memcpy(lanes, sums->infinite, sizeof(lanes));
+    for (size_t i = 0; i < LANES; i++)
+        infinite |= lanes[i];
+    return infinite > INT16_MAX ? gw_f32_of_bits(GW_F32_INFINITY) : total_f32(sums) * 0x1p112;
+}
+
+#endif
+
+GW_LOOP_INLINE gw_real total_f64(const struct sums *sums)
+{
+    double lanes[LANES];
+    memcpy(lanes, sums->f64, sizeof(lanes));
+    fold_f64(lanes, 8);
+    fold_f64(lanes, 4);
+    fold_f64(lanes, 2);
+    fold_f64(lanes, 1);
+    int64_t bits = (int64_t)(gw_f64_bits(lanes[0]) & INT64_MAX);
+    return gw_f64_of_bits((uint64_t)(bits < GW_F64_INFINITY ? bits : GW_F64_INFINITY));
+}
+
+/* ---- Rows. ---- */
+
+/* How values of `size` bytes are summed: `add` takes so many. */
+struct adder {
+    size_t size;
+    size_t taken;
+    void (*add)(struct sums *, const unsigned char *);
+    gw_real (*total)(const struct sums *);
+};
+
+GW_LOOP_INLINE void sum_rows(gw_real *to, const void *const *x, size_t rows, uint32_t count,
+                             struct adder by)
+{
+    struct sums sums[ROWS] = {0};
     unsigned char last[LANES * sizeof(double)] = {0};
-    size_t first = 0;
-    for (; first + LANES <= count; first += LANES)
-        add_f64(&sums, from + sizeof(double) * first);
-    if (first < count) {
-        memcpy(last, from + sizeof(double) * first, sizeof(double) * (count - first));
-        add_f64(&sums, last);
+    size_t first = 0, left;
+    for (; first + by.taken <= count; first += by.taken)
+        GW_LOOP_UNROLLED
+    for (size_t row = 0; row < rows; row++)
+        by.add(&sums[row], (const unsigned char *)x[row] + by.size * first);
+    left = by.size * (count - first);
+    GW_LOOP_UNROLLED
+    for (size_t row = 0; row < rows; row++) {
+        if (left) {
+            memcpy(last, (const unsigned char *)x[row] + by.size * first, left);
+            by.add(&sums[row], last);
+        }
+        to[row] = by.total(&sums[row]);
     }
-    return total_f64(&sums);
+}
+
+GW_LOOP_INLINE void sum_abs(gw_real *to, const void *const *x, uint32_t rows, uint32_t count,
+                            struct adder by)
+{
+    uint32_t row = 0;
+    for (; row + ROWS <= rows; row += ROWS)
+        sum_rows(to + row, x + row, ROWS, count, by);
+    for (; row < rows; row++)
+        sum_rows(to + row, x + row, 1, count, by);
+}
+
+GW_LOOP static void sum_abs_f32(gw_real *to, const void *const *x, uint32_t rows, uint32_t count)
+{
+    sum_abs(to, x, rows, count, (struct adder){4, LANES, add_f32, total_f32});
+}
+
+GW_LOOP static void sum_abs_f16(gw_real *to, const void *const *x, uint32_t rows, uint32_t count)
+{
+    sum_abs(to, x, rows, count, (struct adder){2, LANES, add_f16, total_f16});
+}
+
+GW_LOOP static void sum_abs_bf16(gw_real *to, const void *const *x, uint32_t rows, uint32_t count)
+{
+    sum_abs(to, x, rows, count, (struct adder){2, 2 * LANES, add_bf16_pairs, total_f32});
+}
+
+GW_LOOP static void sum_abs_i32(gw_real *to, const void *const *x, uint32_t rows, uint32_t count)
+{
+    sum_abs(to, x, rows, count, (struct adder){4, LANES, add_i32, total_f32});
+}
+
+GW_LOOP static void sum_abs_f64(gw_real *to, const void *const *x, uint32_t rows, uint32_t count)
+{
+    sum_abs(to, x, rows, count, (struct adder){8, LANES, add_f64, total_f64});
 }
 
 #endif

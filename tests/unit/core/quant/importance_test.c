@@ -80,7 +80,9 @@ static void importance_init__takes_a_median_between_the_quantiles_of_40_and_60_p
         for (uint64_t offset = 0; offset < sizeof(values); offset += size) {
             uint64_t left = (sizeof(values) - offset) / 4;
             uint32_t n = left < size / 4 ? (uint32_t)left : size / 4;
-            double sum = gw_kernels_best(0)->sum_abs[GW_DTYPE_F32](&values[offset / 4], n);
+            const void *from = &values[offset / 4];
+            gw_real sum;
+            gw_kernels_best(0)->sum_abs[GW_DTYPE_F32](&sum, &from, 1, n);
             keys[count++] = gw_importance_key(sum / n);
         }
         for (uint32_t trial = 0; trial < TRIALS; trial++) {
@@ -152,7 +154,7 @@ static void importance_key__is_in_the_order_of_reals(void **state)
 }
 
 /* Fragments whose values grow: those of the second half are important. */
-static void importance_is__tells_large_fragments_from_small_ones(void **state)
+static void importance_fill__tells_large_fragments_from_small_ones(void **state)
 {
     (void)state;
     struct gw_importance importance;
@@ -160,13 +162,13 @@ static void importance_is__tells_large_fragments_from_small_ones(void **state)
     for (uint32_t i = 0; i < VALUES; i++)
         values[i] = (i % 2 ? -1.0F : 1.0F) * (float)(1 + i / 352);
     init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_MEANS, GW_DTYPE_F32, 1);
-    assert_int_equal(gw_importance_fill(&importance, values, sizeof(values), mask), FRAGMENTS / 2);
+    assert_int_equal(gw_importance_fill(&importance, mask), FRAGMENTS / 2);
     for (uint32_t i = 0; i < FRAGMENTS; i++)
         assert_int_equal(gw_bit_is_set(mask, i), i > (FRAGMENTS - 1) / 2);
     init(&importance, &tensor, GW_IMPORTANCE_ALL, GW_DTYPE_F32, 1);
-    assert_int_equal(gw_importance_fill(&importance, values, sizeof(values), mask), FRAGMENTS);
+    assert_int_equal(gw_importance_fill(&importance, mask), FRAGMENTS);
     init(&importance, &tensor, GW_IMPORTANCE_NONE, GW_DTYPE_F32, 1);
-    assert_int_equal(gw_importance_fill(&importance, values, sizeof(values), mask), 0);
+    assert_int_equal(gw_importance_fill(&importance, mask), 0);
 }
 
 /* The paper's rule takes nearly every fragment of a skewed distribution, the default half. */
@@ -179,13 +181,13 @@ static void importance_fill__of_skewed_values_depends_on_the_rule(void **state)
     for (uint32_t i = 0; i < VALUES; i++)
         values[i] = draw_skewed();
     init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_VALUES, GW_DTYPE_F32, 3);
-    assert_int_equal(gw_importance_fill(&importance, values, sizeof(values), mask), FRAGMENTS);
+    assert_int_equal(gw_importance_fill(&importance, mask), FRAGMENTS);
     init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_MEANS, GW_DTYPE_F32, 3);
-    assert_int_equal(gw_importance_fill(&importance, values, sizeof(values), mask), FRAGMENTS / 2);
+    assert_int_equal(gw_importance_fill(&importance, mask), FRAGMENTS / 2);
 }
 
-/* A fragment at a time, with every type and implementation. */
-static void importance_is__decides_as_all_at_once_with_every_kernel(void **state)
+/* Any number of fragments in any order, with every type and implementation. */
+static void importance_weigh__decides_as_all_at_once_with_every_kernel(void **state)
 {
     (void)state;
     static unsigned char bytes[FRAGMENT * 40 + 700];
@@ -194,6 +196,7 @@ static void importance_is__decides_as_all_at_once_with_every_kernel(void **state
         bytes[i] = (unsigned char)gw_prng_next(&draw);
     struct gw_importance_tensor tensor = tensor_of(bytes, sizeof(bytes));
     tensor.fragment_size = FRAGMENT - 3; /* so that fragments cut values */
+    const uint32_t fragments = (sizeof(bytes) - 1) / (FRAGMENT - 3) + 1;
     uint32_t features = gw_cpu_features();
     for (uint32_t type = 0; type < GW_DTYPES; type++)
         for (const struct gw_kernels *const *k = gw_kernels_list; *k; k++) {
@@ -203,19 +206,21 @@ static void importance_is__decides_as_all_at_once_with_every_kernel(void **state
             if ((*k)->needs & ~features)
                 continue;
             init(&importance, &tensor, terms.rule, terms.type, 5);
-            uint32_t important = gw_importance_fill(&importance, bytes, sizeof(bytes), mask);
+            uint32_t important = gw_importance_fill(&importance, mask), found = 0;
             gw_importance_init(&importance, &tensor, &terms, 5);
-            uint32_t found = 0, i = 0;
-            for (uint32_t at = 0; at < sizeof(bytes); at += tensor.fragment_size, i++) {
-                uint32_t left = (uint32_t)sizeof(bytes) - at;
-                uint32_t size = left < tensor.fragment_size ? left : tensor.fragment_size;
-                bool is = gw_importance_is(&importance, bytes + at, i, size);
-                assert_int_equal(is, gw_bit_is_set(mask, i));
-                found += is;
+            for (uint32_t count = 0; count <= GW_IMPORTANCE_BATCH; count++) {
+                uint32_t index[GW_IMPORTANCE_BATCH], expected = 0;
+                for (uint32_t i = 0; i < count; i++) {
+                    index[i] = gw_prng_below(&draw, fragments);
+                    expected |= (uint32_t)gw_bit_is_set(mask, index[i]) << i;
+                }
+                assert_int_equal(gw_importance_weigh(&importance, index, count), expected);
             }
+            for (uint32_t i = 0; i < fragments; i++)
+                found += gw_importance_weigh(&importance, &i, 1);
             assert_int_equal(found, important);
             if (type >= GW_DTYPE_MAGNITUDES)
-                assert_int_equal(important, i);
+                assert_int_equal(important, fragments);
             else
                 assert_true(important >= 1);
         }
@@ -223,7 +228,7 @@ static void importance_is__decides_as_all_at_once_with_every_kernel(void **state
 
 /* What is cut counts in neither fragment: of large values that lie across the cuts nothing is seen.
  */
-static void importance_is__leaves_out_values_that_are_cut(void **state)
+static void importance_fill__leaves_out_values_that_are_cut(void **state)
 {
     (void)state;
     struct gw_importance importance;
@@ -235,15 +240,15 @@ static void importance_is__leaves_out_values_that_are_cut(void **state)
     x[10] = x[31] = 100;
     x[12] = 2;
     init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_MEANS, GW_DTYPE_F64, 1);
-    assert_int_equal(gw_importance_fill(&importance, x, sizeof(x), mask), 1);
+    assert_int_equal(gw_importance_fill(&importance, mask), 1);
     assert_int_equal(mask[0], 2);
     /* Of fragments without a whole value all are important. */
     tensor.fragment_size = 7;
     init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_MEANS, GW_DTYPE_F64, 1);
-    assert_int_equal(gw_importance_fill(&importance, x, sizeof(x), mask), (sizeof(x) + 6) / 7);
+    assert_int_equal(gw_importance_fill(&importance, mask), (sizeof(x) + 6) / 7);
 }
 
-static void importance_is__of_nan_and_of_a_single_fragment_is_true(void **state)
+static void importance_fill__of_nan_and_of_a_single_fragment_is_true(void **state)
 {
     (void)state;
     struct gw_importance importance;
@@ -252,20 +257,20 @@ static void importance_is__of_nan_and_of_a_single_fragment_is_true(void **state)
     for (uint32_t i = 0; i < VALUES; i++)
         memcpy(&values[i], &nan, sizeof(nan));
     init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_MEANS, GW_DTYPE_F32, 1);
-    assert_int_equal(gw_importance_fill(&importance, values, sizeof(values), mask), FRAGMENTS);
+    assert_int_equal(gw_importance_fill(&importance, mask), FRAGMENTS);
     init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_VALUES, GW_DTYPE_F32, 1);
-    assert_int_equal(gw_importance_fill(&importance, values, sizeof(values), mask), FRAGMENTS);
+    assert_int_equal(gw_importance_fill(&importance, mask), FRAGMENTS);
     memset(values, 0, sizeof(values));
     memcpy(&values[VALUES / 2], &nan, sizeof(nan));
     init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_MEANS, GW_DTYPE_F32, 1);
-    assert_int_equal(gw_importance_fill(&importance, values, sizeof(values), mask), 1);
+    assert_int_equal(gw_importance_fill(&importance, mask), 1);
     assert_true(gw_bit_is_set(mask, VALUES / 2 / 352));
     tensor.size = 5;
     init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_MEANS, GW_DTYPE_F32, 1);
-    assert_true(gw_importance_is(&importance, values, 0, 5));
+    assert_int_equal(gw_importance_fill(&importance, mask), 1);
     tensor.size = 3; /* no value at all */
     init(&importance, &tensor, GW_IMPORTANCE_MEDIAN_OF_VALUES, GW_DTYPE_F32, 1);
-    assert_true(gw_importance_is(&importance, values, 0, 3));
+    assert_int_equal(gw_importance_fill(&importance, mask), 1);
 }
 
 /* Drawn fragments. */
@@ -276,8 +281,8 @@ static uint32_t fill_drawn(const struct gw_importance_drawn *drawn, enum gw_impo
                            uint64_t *to)
 {
     struct gw_importance importance;
-    gw_importance_init_drawn(&importance, drawn, rule, FRAGMENT);
-    return gw_importance_fill(&importance, NULL, (uint64_t)drawn->count * FRAGMENT, to);
+    gw_importance_init_drawn(&importance, drawn, rule);
+    return gw_importance_fill(&importance, to);
 }
 
 /*
@@ -352,11 +357,11 @@ static void importance_init_drawn__gives_these_numbers_everywhere(void **state)
     struct gw_importance importance;
     struct gw_importance_drawn drawn = {
         .seed = 1, .tensor = 2, .iteration = 3, .count = 64, .fragment_values = 352};
-    gw_importance_init_drawn(&importance, &drawn, GW_IMPORTANCE_MEDIAN_OF_MEANS, FRAGMENT);
+    gw_importance_init_drawn(&importance, &drawn, GW_IMPORTANCE_MEDIAN_OF_MEANS);
     /* (1 - ln(1 + (e - 1) / 352)) / 2, and the root of the logarithm, times 2^16. */
     assert_int_equal(importance.centre_q16, 32608);
     assert_int_equal(importance.deviation_q16, 4573);
-    assert_int_equal(gw_importance_fill(&importance, NULL, 64 * FRAGMENT, mask), 32);
+    assert_int_equal(gw_importance_fill(&importance, mask), 32);
     assert_true(mask[0] == UINT64_C(0x9593202bf296746f));
 }
 
@@ -368,11 +373,11 @@ int main(void)
         cmocka_unit_test(importance_fill_given__is_above_the_lower_median),
         cmocka_unit_test(importance_fill_given__takes_nan_for_the_greatest_and_one_for_important),
         cmocka_unit_test(importance_key__is_in_the_order_of_reals),
-        cmocka_unit_test(importance_is__tells_large_fragments_from_small_ones),
+        cmocka_unit_test(importance_fill__tells_large_fragments_from_small_ones),
         cmocka_unit_test(importance_fill__of_skewed_values_depends_on_the_rule),
-        cmocka_unit_test(importance_is__decides_as_all_at_once_with_every_kernel),
-        cmocka_unit_test(importance_is__leaves_out_values_that_are_cut),
-        cmocka_unit_test(importance_is__of_nan_and_of_a_single_fragment_is_true),
+        cmocka_unit_test(importance_weigh__decides_as_all_at_once_with_every_kernel),
+        cmocka_unit_test(importance_fill__leaves_out_values_that_are_cut),
+        cmocka_unit_test(importance_fill__of_nan_and_of_a_single_fragment_is_true),
         cmocka_unit_test(importance_init_drawn__has_the_fractions_of_the_rules),
         cmocka_unit_test(importance_init_drawn__is_repeated_by_the_same_names_alone),
         cmocka_unit_test(importance_init_drawn__gives_these_numbers_everywhere),

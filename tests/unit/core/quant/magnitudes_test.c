@@ -93,11 +93,19 @@ static double reference(const unsigned char *x, uint32_t count, enum gw_dtype ty
     return lanes[0] == lanes[0] ? lanes[0] : double_of_bits(UINT64_C(0x7ff0000000000000));
 }
 
+static double sum_of(const struct gw_kernels *kernels, const void *x, uint32_t count,
+                     enum gw_dtype type)
+{
+    gw_real sum;
+    kernels->sum_abs[type](&sum, &x, 1, count);
+    return sum;
+}
+
 static void assert_sums(const unsigned char *x, uint32_t count, enum gw_dtype type)
 {
     double expected = reference(x, count, type);
     for (size_t k = 0; k < here_count; k++) {
-        double sum = here[k]->sum_abs[type](x, count);
+        double sum = sum_of(here[k], x, count, type);
         if (bits_of_double(sum) != bits_of_double(expected))
             fail_msg("%s: %u values of type %u: %a, not %a", here[k]->name, count, type, sum,
                      expected);
@@ -154,11 +162,11 @@ static void sum_abs__of_a_single_value_anywhere_is_its_magnitude(void **state)
         y[i] = -5;
         z[i] = INT32_MIN;
         assert_sums((const unsigned char *)x, COUNT_MAX, GW_DTYPE_F32);
-        assert_true(gw_kernels_best(0)->sum_abs[GW_DTYPE_F32](x, COUNT_MAX) == 3);
+        assert_true(sum_of(gw_kernels_best(0), x, COUNT_MAX, GW_DTYPE_F32) == 3);
         assert_sums((const unsigned char *)y, COUNT_MAX, GW_DTYPE_F64);
-        assert_true(gw_kernels_best(0)->sum_abs[GW_DTYPE_F64](y, COUNT_MAX) == 5);
+        assert_true(sum_of(gw_kernels_best(0), y, COUNT_MAX, GW_DTYPE_F64) == 5);
         assert_sums((const unsigned char *)z, COUNT_MAX, GW_DTYPE_I32);
-        assert_true(gw_kernels_best(0)->sum_abs[GW_DTYPE_I32](z, COUNT_MAX) == 2147483648.0);
+        assert_true(sum_of(gw_kernels_best(0), z, COUNT_MAX, GW_DTYPE_I32) == 2147483648.0);
     }
 }
 
@@ -191,15 +199,15 @@ static void sum_abs__is_infinite_with_infinity_and_nan_and_when_too_large(void *
             fill(x, COUNT_MAX, rows[r].type, 1);
             memcpy(x + (size_t)i * size, &rows[r].bits, size);
             assert_sums(x, COUNT_MAX, rows[r].type);
-            assert_true(gw_kernels_best(0)->sum_abs[rows[r].type](x, COUNT_MAX) > 0x1p1023);
+            assert_true(sum_of(gw_kernels_best(0), x, COUNT_MAX, rows[r].type) > 0x1p1023);
         }
     float large[LANES + 1];
     for (uint32_t i = 0; i <= LANES; i++)
         large[i] = i % LANES ? 0 : 0x1.8p127f;
     assert_sums((const unsigned char *)large, LANES, GW_DTYPE_F32);
-    assert_true(gw_kernels_best(0)->sum_abs[GW_DTYPE_F32](large, LANES) == 0x1.8p127);
+    assert_true(sum_of(gw_kernels_best(0), large, LANES, GW_DTYPE_F32) == 0x1.8p127);
     assert_sums((const unsigned char *)large, LANES + 1, GW_DTYPE_F32);
-    assert_true(gw_kernels_best(0)->sum_abs[GW_DTYPE_F32](large, LANES + 1) > 0x1p1023);
+    assert_true(sum_of(gw_kernels_best(0), large, LANES + 1, GW_DTYPE_F32) > 0x1p1023);
 }
 
 /* Every number of the 16-bit types alone. */
@@ -213,6 +221,35 @@ static void sum_abs__of_one_value_is_its_magnitude(void **state)
     }
 }
 
+/* However many there are, at unlike addresses, and whether the last vector is full or not. */
+static void sum_abs__of_several_rows_are_those_of_each(void **state)
+{
+    (void)state;
+    enum { ROWS_MAX = 11 };
+    static unsigned char rooms[ROWS_MAX][COUNT_MAX * sizeof(double) + ADDRESSES];
+    draw = gw_prng_derive(seed, 2);
+    for (size_t t = 0; t < GW_COUNT_OF(types); t++)
+        for (uint32_t rows = 0; rows <= ROWS_MAX; rows++)
+            for (uint32_t round = 0; round < ROUNDS; round++) {
+                const void *x[ROWS_MAX];
+                gw_real sums[ROWS_MAX + 1];
+                uint32_t count = gw_prng_below(&draw, COUNT_MAX + 1);
+                for (uint32_t row = 0; row < rows; row++) {
+                    unsigned char *at = rooms[row] + gw_prng_below(&draw, ADDRESSES);
+                    fill(at, count, types[t], (round + row) % 3);
+                    x[row] = at;
+                }
+                for (size_t k = 0; k < here_count; k++) {
+                    sums[rows] = -1;
+                    here[k]->sum_abs[types[t]](sums, x, rows, count);
+                    assert_true(sums[rows] == -1);
+                    for (uint32_t row = 0; row < rows; row++)
+                        assert_true(bits_of_double(sums[row]) ==
+                                    bits_of_double(reference(x[row], count, types[t])));
+                }
+            }
+}
+
 int main(void)
 {
     here_count = kernels_here(here, KERNELS_MAX);
@@ -221,6 +258,7 @@ int main(void)
         cmocka_unit_test(sum_abs__of_a_single_value_anywhere_is_its_magnitude),
         cmocka_unit_test(sum_abs__is_infinite_with_infinity_and_nan_and_when_too_large),
         cmocka_unit_test(sum_abs__of_one_value_is_its_magnitude),
+        cmocka_unit_test(sum_abs__of_several_rows_are_those_of_each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
