@@ -78,16 +78,19 @@ static void check_all(struct run *run, uint64_t step)
     run->prepare_cpu_s += gw_cpu_seconds() - begin;
 }
 
-/* The sums of an iteration; what may lose a part is compared over all ranks, too. */
+/* The sums of an iteration; what may lose a part is compared over all ranks, too. Exact ones when
+ * all ranks have them: those who share a core with others would delay them. */
 static int check(struct run *run, bool is_sample)
 {
     bool are_equal = true;
+    int code;
     if (!gw_bench_parts_options(run->parts, 0)) {
+        code = gradwire_barrier(run->job);
         check_all(run, is_sample ? SAMPLE_STEP : 1);
-        return GRADWIRE_OK;
+        return code;
     }
     check_parts(run, is_sample);
-    int code =
+    code =
         gw_bench_parts_compare(run->job, run->data, run->elements * sizeof(*run->data), &are_equal);
     if (!are_equal)
         note_error(run, ERROR_MAX);
@@ -100,6 +103,9 @@ static int reduce_once(const struct run *run, gradwire_call *calls)
     uint64_t end = run->elements;
     uint32_t started = 0, ended = 0;
     int code = GRADWIRE_OK;
+    if (run->count == 1)
+        return gradwire_allreduce_with(run->job, run->data, run->data, end, GRADWIRE_FLOAT32,
+                                       GRADWIRE_SUM, gw_bench_parts_options(run->parts, 0), NULL);
     while (ended < started || (started < run->count && !code)) {
         int error;
         if (started < run->count && started - ended < CALLS_MAX && !code) {

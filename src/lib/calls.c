@@ -228,9 +228,10 @@ static uint64_t next_number(const struct gradwire *job)
     return 0;
 }
 
-/* Starts a call, whose number it fills in, by its options; NULL: the defaults. */
+/* Starts a call, whose number it fills in, by its options; NULL: the defaults. `waits`: who calls
+ * will at once. */
 static int start(struct gradwire *job, struct gw_call *call,
-                 const struct gradwire_call_options *options)
+                 const struct gradwire_call_options *options, bool waits)
 {
     char error[GW_NET_ERROR_MAX];
     await(job, job->last, 0);
@@ -243,7 +244,7 @@ static int start(struct gradwire *job, struct gw_call *call,
         code = gw_call_parts_begin(parts, options, &job->terms, call, error);
     if (code)
         return gw_calls_fail(code, "%s", error);
-    if (!call->number || !gw_io_send(job->io, call)) {
+    if (!call->number || !gw_io_send(job->io, call, waits)) {
         if (call->number)
             gw_call_parts_end(parts, 0, 0);
         return gw_calls_fail(GRADWIRE_ERR_BUSY,
@@ -260,7 +261,7 @@ int gw_calls_run(struct gradwire *job, struct gw_call *call, struct gw_calls_how
     int code = how.options ? check_options(how.options) : GRADWIRE_OK;
     call->via = how.options ? (enum gw_via)how.options->via : GW_VIA_DEFAULT;
     if (!code)
-        code = start(job, call, how.options);
+        code = start(job, call, how.options, how.call == NULL);
     if (code)
         return code;
     if (!how.call)

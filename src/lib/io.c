@@ -1,8 +1,7 @@
-/* The I/O thread: its phases, its station, and the application's side of it; see io.h. */
+/* The I/O thread: its phases and its station; see io.h. */
 #include "lib/io_impl.h"
 
-#include <errno.h>
-#include <poll.h>
+#include <fenv.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,24 +12,8 @@
 #include "base/align.h"
 #include "base/error.h"
 #include "net/clock.h"
-#include "net/yield.h"
 
-#define TURN    (100 * GW_MS)
-#define CROWDED (200 * GW_US) /* if others have the core for so long, who waits sleeps */
-
-void gw_io_wake(int fd)
-{
-    uint64_t one = 1;
-    ssize_t written = write(fd, &one, sizeof(one));
-    (void)written; /* the counter is full: it is awake */
-}
-
-static void drain(int fd)
-{
-    uint64_t count;
-    ssize_t got = read(fd, &count, sizeof(count));
-    (void)got; /* nothing was there */
-}
+#define TURN (100 * GW_MS)
 
 void gw_io_enter(struct gw_io *io, enum gw_io_phase phase, gw_time wait)
 {
@@ -148,31 +131,33 @@ static void take_events(struct gw_io *io)
     }
 }
 
-/* By either side, while it looks for something without sleeping. */
-static void yield(struct gw_io *io)
-{
-    gw_time until;
-    if (gw_yield(CROWDED, &until))
-        atomic_store_explicit(&io->crowded_until, until, memory_order_relaxed);
-}
-
-static bool is_crowded(const struct gw_io *io, gw_time clock)
-{
-    return gw_time_before(clock, atomic_load_explicit(&io->crowded_until, memory_order_relaxed));
-}
-
 static bool is_awaited(const struct gw_io *io)
 {
     return atomic_load_explicit(&io->is_awaited, memory_order_relaxed);
 }
 
-/* When the thread has to look at the job again, without anything arriving. */
-static gw_time wake_time(const struct gw_io *io)
+bool gw_io_may_park(const struct gw_io *io)
 {
-    gw_time now = gw_io_now(io), deadline = gw_communicator_deadline(io->comm);
-    if (gw_communicator_has_work(io->comm) || is_awaited(io))
+    return io->phase == GW_IO_RUNNING && !io->is_leaving && io->call_count == 0 && !io->home;
+}
+
+bool gw_io_is_quiet(const struct gw_io *io)
+{
+    return gw_time_before(gw_io_now(io), gw_loop_due(gw_station_loop(io->station))) &&
+           !gw_communicator_has_work(io->comm);
+}
+
+/* When the job has to be looked at again, without anything arriving; 0: do not wait. */
+static gw_time wake_time(const struct gw_io *io, gw_time until)
+{
+    gw_time clock = gw_clock_now(), now = gw_io_now(io);
+    gw_time deadline = gw_communicator_deadline(io->comm), at = gw_time_add(now, TURN);
+    if (gw_io_may_park(io) && gw_time_before(clock, io->parks_until))
+        return 0;
+    if (gw_communicator_has_work(io->comm) || is_awaited(io) || !gw_deadline_before(clock, until))
         return now;
-    gw_time at = gw_time_add(now, TURN);
+    if (until != GW_TIME_NEVER && until - clock < TURN)
+        at = gw_time_add(now, until - clock);
     return gw_deadline_before(deadline, at) ? deadline : at;
 }
 
@@ -183,27 +168,38 @@ static void expire(struct gw_io *io)
         gw_communicator_expire(io->comm, now);
 }
 
+void gw_io_turn(struct gw_io *io, gw_time until)
+{
+    char error[GW_NET_ERROR_MAX];
+    struct gw_loop *loop = gw_station_loop(io->station);
+    gw_io_take_commands(io);
+    step(io);
+    int code = gw_station_turn(io->station, wake_time(io, until), error);
+    if (gw_loop_has_input(loop))
+        gw_io_empty(io->to_thread);
+    expire(io);
+    /* First: what is done is done, and one who fails says why before he goes. */
+    take_events(io);
+    if (code && io->phase != GW_IO_OVER)
+        gw_io_fail(io, GRADWIRE_ERR_SYSTEM, "%s", error);
+    take_neighbours(io);
+    gw_ways_turn(io->ways);
+    take_events(io);
+    if (is_awaited(io) && gw_loop_is_idle(loop))
+        gw_io_yield(io);
+}
+
+/* The thread has the rounding and the denormal numbers of whoever has started it. */
 static void *io_main(void *argument)
 {
     struct gw_io *io = argument;
-    char error[GW_NET_ERROR_MAX];
+    fesetenv(FE_DFL_ENV);
+    pthread_mutex_lock(&io->turn);
     while (!is_finished(io)) {
-        gw_io_take_commands(io);
-        step(io);
-        int code = gw_station_turn(io->station, wake_time(io), error);
-        if (is_awaited(io))
-            yield(io);
-        if (gw_loop_has_input(gw_station_loop(io->station)))
-            drain(io->to_thread);
-        expire(io);
-        /* First: what is done is done, and one who fails says why before he goes. */
-        take_events(io);
-        if (code && io->phase != GW_IO_OVER)
-            gw_io_fail(io, GRADWIRE_ERR_SYSTEM, "%s", error);
-        take_neighbours(io);
-        gw_ways_turn(io->ways);
-        take_events(io);
+        gw_io_park(io);
+        gw_io_turn(io, GW_TIME_NEVER);
     }
+    pthread_mutex_unlock(&io->turn);
     return NULL;
 }
 
@@ -219,6 +215,7 @@ static void free_all(struct gw_io *io)
     if (io->to_app >= 0)
         close(io->to_app);
     pthread_mutex_destroy(&io->stats_lock);
+    pthread_mutex_destroy(&io->turn);
     free(io);
 }
 
@@ -256,6 +253,7 @@ int gw_io_start(const struct gw_io_plan *plan, struct gw_io **result, char *erro
     io->plan = *plan;
     atomic_init(&io->crowded_until, gw_clock_now());
     pthread_mutex_init(&io->stats_lock, NULL);
+    pthread_mutex_init(&io->turn, NULL);
     io->to_thread = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     io->to_app = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (io->to_thread < 0 || io->to_app < 0) {
@@ -290,62 +288,6 @@ void gw_io_stop(struct gw_io *io)
     gw_io_wake(io->to_thread);
     pthread_join(io->thread, NULL);
     free_all(io);
-}
-
-bool gw_io_send(struct gw_io *io, const struct gw_call *call)
-{
-    const struct gw_command command = {.call = *call};
-    if (!gw_spsc_push(&io->commands, &command, sizeof(command)))
-        return false;
-    gw_io_wake(io->to_thread);
-    return true;
-}
-
-int gw_io_fd(const struct gw_io *io)
-{
-    return io->to_app;
-}
-
-void gw_io_drain(const struct gw_io *io)
-{
-    drain(io->to_app);
-}
-
-void gw_io_recall(const struct gw_io *io)
-{
-    gw_io_wake(io->to_app);
-}
-
-/* Looks for a completion without sleeping, unless others need the core. */
-static bool spin(struct gw_io *io, struct gw_completion *completion)
-{
-    gw_time now = gw_clock_now(), end = gw_time_add(now, io->plan.spin);
-    bool has_come = false;
-    if (is_crowded(io, now))
-        return false;
-    atomic_store_explicit(&io->is_awaited, true, memory_order_relaxed);
-    while (!has_come && gw_time_before(now, end) && !is_crowded(io, now)) {
-        yield(io);
-        has_come = gw_spsc_pop(&io->completions, completion, sizeof(*completion));
-        now = gw_clock_now();
-    }
-    atomic_store_explicit(&io->is_awaited, false, memory_order_relaxed);
-    return has_come;
-}
-
-bool gw_io_receive(struct gw_io *io, struct gw_completion *completion, int wait_ms)
-{
-    struct pollfd fd = {.fd = io->to_app, .events = POLLIN};
-    if (gw_spsc_pop(&io->completions, completion, sizeof(*completion)))
-        return true;
-    if (wait_ms == 0)
-        return false;
-    if (io->plan.spin && spin(io, completion))
-        return true;
-    while (poll(&fd, 1, wait_ms) < 0 && errno == EINTR)
-        continue;
-    drain(io->to_app);
-    return gw_spsc_pop(&io->completions, completion, sizeof(*completion));
 }
 
 const char *gw_io_text(const struct gw_io *io)

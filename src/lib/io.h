@@ -1,6 +1,7 @@
 /*
  * The I/O thread of an open job: it owns the job's nodes and sockets. The application talks to it
- * by two rings, each with an eventfd that wakes the other side. The job is one communicator
+ * by two rings, each with an eventfd that wakes the other side; while it waits it may do what the
+ * thread would do (io_drive.c). The job is one communicator
  * (core/calls/communicator.h) over one endpoint; rank 0 has the job's home besides, if no other
  * process is the server.
  *
@@ -68,8 +69,8 @@ int gw_io_start(const struct gw_io_plan *plan, struct gw_io **io, char *error);
 /* Tells the thread to leave the job, waits until it has, and frees everything. */
 void gw_io_stop(struct gw_io *io);
 
-/* False: too much is in work. */
-bool gw_io_send(struct gw_io *io, const struct gw_call *call);
+/* `waits`: gw_io_receive() follows at once. False: too much is in work. */
+bool gw_io_send(struct gw_io *io, const struct gw_call *call, bool waits);
 
 /*
  * The next completion; waits up to `wait_ms` for it, -1: as long as it takes, which the plan's

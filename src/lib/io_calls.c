@@ -9,8 +9,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "net/clock.h"
 
 #define GOODBYE (500 * GW_MS) /* to tell others of a failure */
+#define PARKED  (1 * GW_MS)   /* after a call has ended, if none comes: see io_drive.c */
 
 _Static_assert(sizeof(struct gw_command) <= GW_SPSC_CELL_SIZE, "a command fits the ring");
 
@@ -53,7 +55,9 @@ static void complete(struct gw_io *io, const struct gw_completion *completion)
     take_stats(io);
     bool has_room = gw_spsc_push(&io->completions, completion, sizeof(*completion));
     GW_ASSERT(has_room); /* there are more cells than calls */
-    gw_io_wake(io->to_app);
+    io->parks_until = gw_time_add(gw_clock_now(), PARKED);
+    if (!io->is_driven)
+        gw_io_wake(io->to_app);
 }
 
 /* The call has ended for an error, or without one has nothing to tell. */

@@ -1,9 +1,9 @@
 /*
- * The inside of the I/O thread, shared by io.c (the thread, its phases, and the application's
- * side), io_calls.c (calls in work), io_job.c (what this process has of the job) and io_text.c (the
- * words for failures). Nobody else includes it.
+ * The inside of the I/O thread, shared by io.c (the thread and its phases), io_drive.c (the
+ * application's side, and who of both drives), io_calls.c (calls in work), io_job.c (what this
+ * process has of the job) and io_text.c (the words for failures). Nobody else includes it.
  *
- * Everything here is the thread's own but for what gw_io says otherwise.
+ * Everything here is of whoever drives but for what gw_io says otherwise.
  */
 #ifndef GW_LIB_IO_IMPL_H
 #define GW_LIB_IO_IMPL_H
@@ -33,16 +33,21 @@ struct gw_io {
     struct gw_spsc commands, completions; /* shared with the application */
     int to_thread, to_app;                /* eventfds */
     atomic_bool is_awaited;               /* the application looks for completions and does not
-                                             sleep: nor does the thread */
+                                             sleep: nor does who drives */
     _Atomic gw_time crowded_until;        /* until then both do */
     pthread_t thread;
+    pthread_mutex_t turn; /* who holds it drives */
+    pthread_cond_t unpark;
+    atomic_bool is_parked;                          /* the thread waits for `unpark`, for a while */
     char text[GW_IO_TEXT_MAX];                      /* written before the failure is reported */
     char refusals[GW_IO_CALLS_MAX][GW_IO_TEXT_MAX]; /* of the last call of each place, or empty;
                                                        written before its completion */
     pthread_mutex_t stats_lock;
     struct gradwire_stats stats; /* under the lock */
 
-    /* The thread's own. */
+    /* Of whoever drives. */
+    bool is_driven;      /* by the application */
+    gw_time parks_until; /* by the clock: until then the thread may be parked */
     struct gw_station *station;
     struct gw_overlay_home *home; /* NULL: another process is the server */
     struct gw_endpoint *endpoint; /* of this rank */
@@ -72,8 +77,27 @@ static inline gw_time gw_io_now(const struct gw_io *io)
 /* Enters a phase, which lasts so long at most. */
 void gw_io_enter(struct gw_io *io, enum gw_io_phase phase, gw_time wait);
 
+/* One turn of everything, which sleeps until something comes, but no longer than until `until` by
+ * the clock; GW_TIME_NEVER is allowed. */
+void gw_io_turn(struct gw_io *io, gw_time until);
+
+/* Whether the turns may pause: no call is in work, and nobody needs this process. */
+bool gw_io_may_park(const struct gw_io *io);
+
+/* Whether nothing is left to be done without an arrival, for a while. */
+bool gw_io_is_quiet(const struct gw_io *io);
+
+/* io_drive.c. */
+
 /* Wakes the other side of a ring. */
 void gw_io_wake(int fd);
+void gw_io_empty(int fd);
+
+/* By the thread, which holds `turn`: leaves it to the application, if it may, for a while. */
+void gw_io_park(struct gw_io *io);
+
+/* Lets others have the core, by who looks for something without sleeping. */
+void gw_io_yield(struct gw_io *io);
 
 /* io_job.c. */
 

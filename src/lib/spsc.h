@@ -25,7 +25,7 @@ static inline bool gw_spsc_push(struct gw_spsc *ring, const void *item, size_t s
     if (tail - atomic_load_explicit(&ring->head, memory_order_acquire) == GW_SPSC_CELLS)
         return false;
     memcpy(ring->cells[tail % GW_SPSC_CELLS], item, size);
-    atomic_store_explicit(&ring->tail, tail + 1, memory_order_release);
+    atomic_store(&ring->tail, tail + 1); /* before it looks whether the other side sleeps */
     return true;
 }
 
@@ -38,6 +38,12 @@ static inline bool gw_spsc_pop(struct gw_spsc *ring, void *item, size_t size)
     memcpy(item, ring->cells[head % GW_SPSC_CELLS], size);
     atomic_store_explicit(&ring->head, head + 1, memory_order_release);
     return true;
+}
+
+/* By either side; what the other one does meanwhile may not be seen. */
+static inline bool gw_spsc_is_empty(const struct gw_spsc *ring)
+{
+    return atomic_load(&ring->head) == atomic_load(&ring->tail);
 }
 
 #endif

@@ -30,7 +30,7 @@ class WheelTest(unittest.TestCase):
             dynamic = run("readelf", "--dynamic", os.path.join(PACKAGE, name))
             needed |= set(re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic))
             paths |= set(re.findall(r"\((?:RUN|R)PATH\).*\[(.*)\]", dynamic))
-        system = {"libc.so.6", "libpthread.so.0"}
+        system = {"libc.so.6", "libm.so.6", "libpthread.so.0"}
         needed = {name for name in needed if not name.startswith("ld-linux")}
         self.assertEqual(needed - system, {"libsodium.so.23"})
         self.assertEqual(paths, {"$ORIGIN"})

@@ -196,7 +196,6 @@ static int receive(struct gw_loop *loop, char *error)
 {
     struct gw_datapath_train train;
     int count = 0;
-    loop->foreign_count = loop->foreign_taken = 0;
     if (!loop->cfg.datapath)
         return 0;
     while (count < GW_LOOP_RX_TRAINS) {
@@ -294,9 +293,10 @@ static int transmit(struct gw_loop *loop, char *error)
     return count;
 }
 
-/* When something is to be done without an arrival or room to send; `until` at the latest. */
-static gw_time wake_time(const struct gw_loop *loop, gw_time until)
+/* When something is to be done without an arrival or room to send. */
+static gw_time wake_time(const struct gw_loop *loop)
 {
+    gw_time until = GW_TIME_NEVER;
     for (uint16_t i = 0; i < loop->node_count; i++) {
         gw_time deadline = gw_node_deadline(loop->nodes[i]);
         until = gw_deadline_before(deadline, until) ? deadline : until;
@@ -359,6 +359,7 @@ static int rest(struct gw_loop *loop, gw_time wake, char *error)
     if (loop->cfg.datapath && found >= 0)
         gw_datapath_set_silent(loop->cfg.datapath,
                                silent_of(fds + loop->cfg.fd_count, source_count));
+    loop->is_idle = found == 0;
     gw_own_time_slept(&loop->time, wake == GW_TIME_NEVER ? GW_TIME_NEVER : left, gw_clock_now());
     for (uint32_t i = 0; i < loop->cfg.fd_count; i++)
         loop->has_input |= fds[i].revents != 0;
@@ -375,10 +376,16 @@ static bool has_events(const struct gw_loop *loop)
 
 int gw_loop_turn(struct gw_loop *loop, gw_time until, char *error)
 {
+    gw_time now = gw_loop_now(loop);
+    int received = 0;
     loop->stats.turns++;
     loop->has_input = false;
-    expire_due(loop, gw_loop_now(loop));
-    int received = receive(loop, error);
+    loop->foreign_count = loop->foreign_taken = 0;
+    loop->is_idle = false;
+    loop->due = now;
+    expire_due(loop, now);
+    if (!loop->is_drained)
+        received = receive(loop, error);
     if (loop->cfg.datapath)
         gw_datapath_set_silent(loop->cfg.datapath, 0); /* until the loop rests again */
     if (received < 0)
@@ -389,9 +396,24 @@ int gw_loop_turn(struct gw_loop *loop, gw_time until, char *error)
     /* A datapath that was looked at until nothing came needs no second look before the loop rests.
      */
     bool is_done = received < GW_LOOP_RX_TRAINS && sent < TX_TRAINS_PER_TURN;
-    if (!is_done || loop->foreign_count || has_events(loop))
+    bool has_more = loop->foreign_count || has_events(loop);
+    loop->is_drained = is_done && has_more;
+    if (!is_done || has_more)
         return GW_OK;
-    return rest(loop, wake_time(loop, until), error);
+    loop->due = wake_time(loop);
+    if (until == 0)
+        return GW_OK;
+    return rest(loop, gw_deadline_before(loop->due, until) ? loop->due : until, error);
+}
+
+bool gw_loop_is_idle(const struct gw_loop *loop)
+{
+    return loop->is_idle;
+}
+
+gw_time gw_loop_due(const struct gw_loop *loop)
+{
+    return loop->due;
 }
 
 bool gw_loop_has_input(const struct gw_loop *loop)

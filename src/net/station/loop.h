@@ -114,10 +114,17 @@ void gw_loop_set_rate(struct gw_loop *loop, struct gw_loop_port port, uint64_t r
 /*
  * Moves what can move. When nothing more can, and there are neither events nor foreign datagrams,
  * sleeps until something arrives, one of cfg.fds has something to read, a node's deadline, or
- * `until`; GW_TIME_NEVER is allowed where somebody writes to an fd.
+ * `until`; GW_TIME_NEVER is allowed where somebody writes to an fd. 0: returns instead.
  * Returns 0 or GW_ERR_SYSTEM with `error` filled.
  */
 int gw_loop_turn(struct gw_loop *loop, gw_time until, char *error);
+
+/* Whether nothing could move in the last turn, and nothing came while it slept. */
+bool gw_loop_is_idle(const struct gw_loop *loop);
+
+/* When there is something to do without an arrival, as of the last turn; GW_TIME_NEVER is possible.
+ * A time that has passed: more could move at once. */
+gw_time gw_loop_due(const struct gw_loop *loop);
 
 /* Whether one of cfg.fds had something to read when the last turn slept. */
 bool gw_loop_has_input(const struct gw_loop *loop);

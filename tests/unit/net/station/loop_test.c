@@ -42,6 +42,7 @@ struct stub_datapath {
     int fds[GW_DATAPATH_FDS_MAX]; /* that receive */
     uint32_t fd_count;
     uint32_t silent; /* of them, when it was looked at last */
+    uint32_t looked; /* how often it was */
 };
 
 struct fixture {
@@ -91,6 +92,7 @@ static int datapath_receive(struct gw_datapath *datapath, gw_time now,
     struct stub_datapath *stub = (struct stub_datapath *)datapath;
     (void)now, (void)error;
     stub->silent = datapath->silent;
+    stub->looked++;
     if (!stub->arrives)
         return 0;
     train->peer = stub->arrives_from;
@@ -198,7 +200,7 @@ static struct gw_pkt *offer(struct fixture *f, struct gw_loop_port at, uint32_t 
 
 static void turn(struct fixture *f)
 {
-    assert_int_equal(gw_loop_turn(f->loop, 0, f->error), 0);
+    assert_int_equal(gw_loop_turn(f->loop, 1, f->error), 0);
 }
 
 static void loop_turn__sends_to_the_neighbour_of_the_port(void **state)
@@ -301,7 +303,33 @@ static void loop_turn__waits_for_room(void **state)
     assert_int_equal(f->datapath.flushed, 1);
 }
 
-/* What ppoll() finds is for the next turn alone: who did not sleep before it has to look. */
+/* Whoever drives the loop knows whether he may leave it alone. */
+static void loop_turn__says_what_is_left(void **state)
+{
+    struct fixture *f = *state;
+    const struct gw_loop_port port = {0, 0};
+    gw_loop_link(f->loop, port, 1, true);
+    assert_int_equal(gw_loop_turn(f->loop, 0, f->error), 0);
+    assert_int_equal(gw_loop_due(f->loop), GW_TIME_NEVER);
+    assert_false(gw_loop_is_idle(f->loop)); /* it did not sleep */
+    turn(f);
+    assert_true(gw_loop_is_idle(f->loop));
+    f->nodes[0].node.event_count = 1;
+    turn(f);
+    assert_true(gw_loop_due(f->loop) <= gw_loop_now(f->loop));
+    assert_false(gw_loop_is_idle(f->loop));
+    f->nodes[0].node.event_count = 0;
+    gw_loop_set_rate(f->loop, port, 1000);
+    for (int i = 0; i < 2; i++) { /* the first takes eight seconds */
+        offer(f, port, 1)->q.size = 1000;
+        assert_int_equal(gw_loop_turn(f->loop, 0, f->error), 0);
+    }
+    assert_true(gw_loop_due(f->loop) > gw_loop_now(f->loop)); /* when the second may leave */
+    assert_true(gw_loop_due(f->loop) != GW_TIME_NEVER);
+}
+
+/* What ppoll() finds is for the next turn alone: who did not sleep before it has to look, unless he
+ * has just seen that nothing is left. */
 static void loop_turn__passes_over_what_is_silent(void **state)
 {
     struct fixture *f = *state;
@@ -318,6 +346,14 @@ static void loop_turn__passes_over_what_is_silent(void **state)
     f->nodes[0].node.event_count = 1; /* for whom the loop does not rest */
     turn(f);
     assert_int_equal(stub->silent, 1);
+    f->nodes[0].node.event_count = 0;
+    uint32_t looked = stub->looked;
+    turn(f);
+    assert_int_equal(stub->looked, looked);
+    turn(f);
+    assert_int_equal(stub->looked, looked + 1);
+    assert_int_equal(stub->silent, 1);
+    assert_int_equal(gw_loop_turn(f->loop, 0, f->error), 0); /* does not rest either */
     turn(f);
     assert_int_equal(stub->silent, 0);
     for (uint32_t i = 0; i < stub->fd_count; i++)
@@ -465,6 +501,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(loop_turn__counts_what_it_cannot_keep, open_fixture,
                                         close_fixture),
         cmocka_unit_test_setup_teardown(loop_turn__waits_for_room, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(loop_turn__says_what_is_left, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(loop_turn__passes_over_what_is_silent, open_fixture,
                                         close_fixture),
         cmocka_unit_test_setup_teardown(loop_direct_join__leads_to_another_port, open_fixture,

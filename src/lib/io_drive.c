@@ -1,0 +1,234 @@
+/*
+ * The application's side of the rings, and who drives the job: its thread, or the application while
+ * it waits for a call.
+ *
+ * To hand a call to a thread, and its end back, wakes somebody twice, which costs more than a small
+ * sum. So when the last call in work has ended the thread parks for a while: it leaves the job to
+ * the application, whose next blocking call takes the turns itself. A job that nobody drives
+ * answers nobody. So that is for a millisecond, and the thread does not park before all has left
+ * that could, nor past a deadline, nor where others need this process always (the home). Calls that
+ * are started, and not waited for, are the thread's.
+ *
+ * Invariant: whoever takes a turn holds `turn`. Before the thread parks it says so, and looks at
+ * the ring then; the application fills the ring, and looks then whether the thread is parked. So
+ * one of both sees the other.
+ */
+#define _GNU_SOURCE
+#include "lib/io_impl.h"
+
+#include <errno.h>
+#include <fenv.h>
+#include <poll.h>
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "net/clock.h"
+#include "net/yield.h"
+
+enum {
+    TURNS_AFTER = 4, /* a call's end, for answers to what has come with it */
+};
+
+#define LASTS   (1 * GW_MS) /* a call that takes longer */
+#define CROWDED (1 * GW_MS) /* if others have the core for so long, who waits sleeps */
+
+void gw_io_wake(int fd)
+{
+    uint64_t one = 1;
+    ssize_t written = write(fd, &one, sizeof(one));
+    (void)written; /* the counter is full: it is awake */
+}
+
+void gw_io_empty(int fd)
+{
+    uint64_t count;
+    ssize_t got = read(fd, &count, sizeof(count));
+    (void)got; /* nothing was there */
+}
+
+int gw_io_fd(const struct gw_io *io)
+{
+    return io->to_app;
+}
+
+void gw_io_drain(const struct gw_io *io)
+{
+    gw_io_empty(io->to_app);
+}
+
+void gw_io_recall(const struct gw_io *io)
+{
+    gw_io_wake(io->to_app);
+}
+
+void gw_io_yield(struct gw_io *io)
+{
+    gw_time until;
+    if (gw_yield(CROWDED, &until))
+        atomic_store_explicit(&io->crowded_until, until, memory_order_relaxed);
+}
+
+static bool is_crowded(const struct gw_io *io, gw_time clock)
+{
+    return gw_time_before(clock, atomic_load_explicit(&io->crowded_until, memory_order_relaxed));
+}
+
+static void set_awaited(struct gw_io *io, bool is_awaited)
+{
+    atomic_store_explicit(&io->is_awaited, is_awaited, memory_order_relaxed);
+}
+
+/* ---- Who drives. ---- */
+
+/* For how long nobody has to; 0: the thread does. */
+static gw_time parked_for(struct gw_io *io)
+{
+    const gw_time clock = gw_clock_now(), now = gw_io_now(io);
+    if (!gw_io_may_park(io) || !gw_io_is_quiet(io) || !gw_time_before(clock, io->parks_until))
+        return 0;
+    const gw_time due = gw_loop_due(gw_station_loop(io->station));
+    const gw_time deadline = gw_communicator_deadline(io->comm);
+    gw_time end = gw_time_add(now, io->parks_until - clock);
+    end = gw_deadline_before(due, end) ? due : end;
+    end = gw_deadline_before(deadline, end) ? deadline : end;
+    return gw_time_before(now, end) ? end - now : 0;
+}
+
+/* Waits for so long to be called. */
+static bool is_called(const struct gw_io *io, gw_time left)
+{
+    struct pollfd fd = {.fd = io->to_thread, .events = POLLIN};
+    const struct timespec timeout = {
+        .tv_sec = (time_t)(left / GW_S),
+        .tv_nsec = (long)(left % GW_S / GW_NS),
+    };
+    if (ppoll(&fd, 1, &timeout, NULL) <= 0)
+        return false;
+    gw_io_empty(io->to_thread);
+    return true;
+}
+
+void gw_io_park(struct gw_io *io)
+{
+    gw_time left;
+    while ((left = parked_for(io)) != 0) {
+        atomic_store(&io->is_parked, true);
+        if (!gw_spsc_is_empty(&io->commands))
+            break;
+        pthread_mutex_unlock(&io->turn);
+        bool is_back = false;
+        while (!is_back && !is_called(io, left)) {
+            is_back = pthread_mutex_trylock(&io->turn) == 0;
+            left *= 2; /* the application drives; it calls when a call has lasted */
+        }
+        if (!is_back)
+            pthread_mutex_lock(&io->turn);
+    }
+    atomic_store(&io->is_parked, false);
+}
+
+/* Takes the turns from the thread, if it is parked. */
+static bool claim(struct gw_io *io)
+{
+    while (atomic_load(&io->is_parked)) {
+        if (pthread_mutex_trylock(&io->turn) == 0)
+            return true;
+        sched_yield(); /* it parks or comes back right now */
+    }
+    return false;
+}
+
+/* Takes turns until there is a completion, or until `end`. After one that had something to do it
+ * does not sleep for a while, as more will come; unless the call lasts: then packets are many, and
+ * meanwhile the core is better with who sends them. */
+static bool take_turns(struct gw_io *io, struct gw_completion *completion, gw_time end)
+{
+    gw_time clock = gw_clock_now(), sleeps_at = gw_time_add(clock, io->plan.spin);
+    const gw_time lasts_from = gw_time_add(clock, LASTS);
+    bool has_come = false;
+    while (!has_come && gw_deadline_before(clock, end)) {
+        set_awaited(io, gw_time_before(clock, sleeps_at) && !is_crowded(io, clock));
+        gw_io_turn(io, end);
+        has_come = gw_spsc_pop(&io->completions, completion, sizeof(*completion));
+        clock = gw_clock_now();
+        if (!gw_loop_is_idle(gw_station_loop(io->station)) && gw_time_before(clock, lasts_from))
+            sleeps_at = gw_time_add(clock, io->plan.spin);
+    }
+    set_awaited(io, false);
+    for (uint32_t i = 0; i < TURNS_AFTER && gw_io_may_park(io) && !gw_io_is_quiet(io); i++)
+        gw_io_turn(io, end);
+    return has_come;
+}
+
+/* By the application, which has claimed the turns. It may round as it likes, and flush denormal
+ * numbers to zero: sums may not. Nobody cancels it before it gives the turns back. */
+static bool drive(struct gw_io *io, struct gw_completion *completion, gw_time end)
+{
+    const gw_time lasts_from = gw_time_add(gw_clock_now(), LASTS);
+    fenv_t its_own;
+    int cancels;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancels);
+    fegetenv(&its_own);
+    fesetenv(FE_DFL_ENV);
+    io->is_driven = true;
+    bool has_come = take_turns(io, completion, end);
+    io->is_driven = false;
+    fesetenv(&its_own);
+    if (!gw_spsc_is_empty(&io->completions))
+        gw_io_wake(io->to_app); /* somebody may wait for more at its descriptor */
+    bool is_done = gw_io_may_park(io) && gw_io_is_quiet(io);
+    pthread_mutex_unlock(&io->turn);
+    if (!is_done || !gw_time_before(gw_clock_now(), lasts_from))
+        gw_io_wake(io->to_thread);
+    pthread_setcancelstate(cancels, &cancels);
+    return has_come;
+}
+
+/* ---- The rings. ---- */
+
+bool gw_io_send(struct gw_io *io, const struct gw_call *call, bool waits)
+{
+    const struct gw_command command = {.call = *call};
+    if (!gw_spsc_push(&io->commands, &command, sizeof(command)))
+        return false;
+    if (!waits || !atomic_load(&io->is_parked))
+        gw_io_wake(io->to_thread);
+    return true;
+}
+
+/* Looks for a completion without sleeping, unless others need the core. */
+static bool spin(struct gw_io *io, struct gw_completion *completion)
+{
+    gw_time now = gw_clock_now(), end = gw_time_add(now, io->plan.spin);
+    bool has_come = false;
+    if (is_crowded(io, now))
+        return false;
+    set_awaited(io, true);
+    while (!has_come && gw_time_before(now, end) && !is_crowded(io, now)) {
+        gw_io_yield(io);
+        has_come = gw_spsc_pop(&io->completions, completion, sizeof(*completion));
+        now = gw_clock_now();
+    }
+    set_awaited(io, false);
+    return has_come;
+}
+
+bool gw_io_receive(struct gw_io *io, struct gw_completion *completion, int wait_ms)
+{
+    struct pollfd fd = {.fd = io->to_app, .events = POLLIN};
+    if (gw_spsc_pop(&io->completions, completion, sizeof(*completion)))
+        return true;
+    if (wait_ms == 0)
+        return false;
+    if (claim(io))
+        return drive(io, completion,
+                     wait_ms < 0 ? GW_TIME_NEVER
+                                 : gw_time_add(gw_clock_now(), (gw_time)wait_ms * GW_MS));
+    if (io->plan.spin && spin(io, completion))
+        return true;
+    while (poll(&fd, 1, wait_ms) < 0 && errno == EINTR)
+        continue;
+    gw_io_empty(io->to_app);
+    return gw_spsc_pop(&io->completions, completion, sizeof(*completion));
+}

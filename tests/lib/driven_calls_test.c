@@ -1,0 +1,177 @@
+/*
+ * Calls that the application's thread drives while it waits, those that the I/O thread does, and
+ * changes between both at any moment; see src/lib/io_drive.c.
+ */
+#include "lib/thread_ranks.h"
+
+#include <fenv.h>
+#include <poll.h>
+#include <time.h>
+
+#include "base/prng.h"
+
+enum {
+    WORLD = 3,
+    ELEMENTS = 3000,
+    CALLS = 400,
+    STARTED = 3,
+    PAUSE_MAX_US = 2500, /* the thread comes back after 1000 */
+};
+
+static const char no_faults[] = "lose=0", some_faults[] = "lose=0.01,duplicate=0.01,seed=3";
+
+static void run(rank_fn *fn, enum gradwire_via via, const char *faults)
+{
+    struct thread_rank ranks[WORLD];
+    for (int i = 0; i < WORLD; i++) {
+        ranks[i].fn = fn;
+        prepare(&ranks[i].options, i, WORLD);
+        ranks[i].options.via = via;
+    }
+    run_ranks(ranks, WORLD, faults);
+}
+
+static void pause_us(uint32_t us)
+{
+    const struct timespec time = {.tv_nsec = (long)us * 1000};
+    nanosleep(&time, NULL);
+}
+
+static int check_sums(const int32_t *sums, int rank, int32_t round)
+{
+    for (int32_t i = 0; i < ELEMENTS; i++)
+        CHECK(sums[i] == WORLD * (i + round) + WORLD * (WORLD - 1) / 2);
+    return 0;
+}
+
+static int sum_blocking(gradwire *job, int rank, int32_t round)
+{
+    int32_t x[ELEMENTS];
+    for (int32_t i = 0; i < ELEMENTS; i++)
+        x[i] = rank + i + round;
+    CHECK(gradwire_allreduce(job, x, x, ELEMENTS, GRADWIRE_INT32, GRADWIRE_SUM) == 0);
+    return check_sums(x, rank, round);
+}
+
+/* Several at once, one of them awaited at the descriptor, and a blocking one amid them. */
+static int sum_started(gradwire *job, int rank, int32_t round)
+{
+    int32_t x[STARTED][ELEMENTS];
+    gradwire_call calls[STARTED];
+    struct pollfd fd = {.fd = gradwire_fd(job), .events = POLLIN};
+    int done = 0;
+    for (int32_t k = 0; k < STARTED; k++) {
+        for (int32_t i = 0; i < ELEMENTS; i++)
+            x[k][i] = rank + i + round + k;
+        CHECK(gradwire_allreduce_start(job, x[k], x[k], ELEMENTS, GRADWIRE_INT32, GRADWIRE_SUM,
+                                       &calls[k]) == 0);
+    }
+    CHECK(sum_blocking(job, rank, round) == 0);
+    while (!done) {
+        CHECK(poll(&fd, 1, DEADLINE_MS) == 1);
+        CHECK(gradwire_test(job, calls[0], &done) == 0);
+    }
+    for (int32_t k = 1; k < STARTED; k++)
+        CHECK(gradwire_wait(job, calls[k]) == 0);
+    for (int32_t k = 0; k < STARTED; k++)
+        CHECK(check_sums(x[k], rank, round + k) == 0);
+    return 0;
+}
+
+/* All ranks call the same, and each pauses as it likes. */
+static int sum_in_any_way(gradwire *job, int rank)
+{
+    struct gw_prng calls = gw_prng_derive(1, 0), pauses = gw_prng_derive(2, (uint64_t)rank);
+    for (int32_t round = 0; round < CALLS; round++) {
+        if (gw_prng_below(&pauses, 8) == 0)
+            pause_us(gw_prng_below(&pauses, PAUSE_MAX_US));
+        if (gw_prng_below(&calls, 8))
+            CHECK(sum_blocking(job, rank, round) == 0);
+        else
+            CHECK(sum_started(job, rank, round) == 0);
+    }
+    return 0;
+}
+
+static void calls__are_driven_by_either_thread(void **state)
+{
+    (void)state;
+    run(sum_in_any_way, GRADWIRE_VIA_RING, no_faults);
+    run(sum_in_any_way, GRADWIRE_VIA_INA, some_faults);
+}
+
+#if defined(__x86_64__)
+enum { FLUSHES = 0x8040 }; /* what is denormal becomes zero, as operand and as result */
+
+static void flush_denormals(void)
+{
+    __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | FLUSHES);
+}
+
+static bool flushes_denormals(void)
+{
+    return (__builtin_ia32_stmxcsr() & FLUSHES) == FLUSHES;
+}
+#else
+static void flush_denormals(void)
+{
+}
+
+static bool flushes_denormals(void)
+{
+    return true;
+}
+#endif
+
+/* The least number, and a third whose three are one when rounded to nearest. */
+static const uint32_t addends[] = {1, 0x3eaaaaab}, expected[] = {WORLD, 0x3f800000};
+
+/* The rank's own mode is as before, and changes no bit. The job is opened in it, so that the I/O
+ * thread inherits it. */
+static int sum_in_odd_mode(gradwire *job, int rank)
+{
+    for (int call = 0; call < 20; call++) {
+        uint32_t sums[2];
+        memcpy(sums, addends, sizeof(sums));
+        CHECK(gradwire_allreduce(job, sums, sums, 2, GRADWIRE_FLOAT32, GRADWIRE_SUM) == 0);
+        CHECK(fegetround() == FE_UPWARD && flushes_denormals());
+        CHECK(memcmp(sums, expected, sizeof(sums)) == 0);
+        if (call % 4 == 3)
+            pause_us(PAUSE_MAX_US); /* then the I/O thread does it */
+    }
+    return 0;
+}
+
+static void *run_rank_in_odd_mode(void *rank)
+{
+    fesetround(FE_UPWARD);
+    flush_denormals();
+    return run_rank(rank);
+}
+
+static void sums__do_not_depend_on_the_callers_floating_point_mode(void **state)
+{
+    (void)state;
+    struct thread_rank ranks[WORLD];
+    assert_int_equal(setenv("GRADWIRE_FAULTS", no_faults, 1), 0);
+    for (int i = 0; i < WORLD; i++) {
+        ranks[i].fn = sum_in_odd_mode;
+        prepare(&ranks[i].options, i, WORLD);
+        ranks[i].options.via = GRADWIRE_VIA_RING;
+        assert_int_equal(pthread_create(&ranks[i].thread, NULL, run_rank_in_odd_mode, &ranks[i]),
+                         0);
+    }
+    for (int i = 0; i < WORLD; i++) {
+        assert_int_equal(pthread_join(ranks[i].thread, NULL), 0);
+        assert_int_equal(ranks[i].failed, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls__are_driven_by_either_thread),
+        cmocka_unit_test(sums__do_not_depend_on_the_callers_floating_point_mode),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
