@@ -137,7 +137,8 @@ struct gradwire_options {
     int encrypt;           /* 1: packets are encrypted from one neighbour to the next, and carry a
                               code; there must be a key, and `encrypt: yes` in all daemons */
     uint32_t spin_us;      /* who waits for a call looks for so long, at most a second, before it
-                              sleeps, and so does the I/O thread; where others need the cores both
+                              sleeps, and so does the I/O thread; three times as long where the
+                              caller does that thread's work. Where others need the cores both
                               sleep at once. 100 */
     const char *urgency; /* by which rule messages choose the class of their packets: "message", as
                             the call says; "pias", from class 6 down as they age, whatever it says;

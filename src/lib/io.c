@@ -148,12 +148,14 @@ bool gw_io_is_quiet(const struct gw_io *io)
 }
 
 /* When the job has to be looked at again, without anything arriving; 0: do not wait. */
-static gw_time wake_time(const struct gw_io *io, gw_time until)
+static gw_time wake_time(struct gw_io *io, gw_time until)
 {
     gw_time clock = gw_clock_now(), now = gw_io_now(io);
     gw_time deadline = gw_communicator_deadline(io->comm), at = gw_time_add(now, TURN);
-    if (gw_io_may_park(io) && gw_time_before(clock, io->parks_until))
+    if (gw_io_may_park(io) && io->parks_in) {
+        io->parks_in--;
         return 0;
+    }
     if (gw_communicator_has_work(io->comm) || is_awaited(io) || !gw_deadline_before(clock, until))
         return now;
     if (until != GW_TIME_NEVER && until - clock < TURN)
@@ -185,7 +187,7 @@ void gw_io_turn(struct gw_io *io, gw_time until)
     take_neighbours(io);
     gw_ways_turn(io->ways);
     take_events(io);
-    if (is_awaited(io) && gw_loop_is_idle(loop))
+    if (is_awaited(io) && (!io->is_driven || gw_loop_is_idle(loop)))
         gw_io_yield(io);
 }
 

@@ -11,6 +11,8 @@
 #include "base/error.h"
 #include "net/clock.h"
 
+enum { TURNS_AFTER = 4 }; /* the end of a call, for answers to what has come with it */
+
 #define GOODBYE (500 * GW_MS) /* to tell others of a failure */
 #define PARKED  (1 * GW_MS)   /* after a call has ended, if none comes: see io_drive.c */
 
@@ -56,6 +58,7 @@ static void complete(struct gw_io *io, const struct gw_completion *completion)
     bool has_room = gw_spsc_push(&io->completions, completion, sizeof(*completion));
     GW_ASSERT(has_room); /* there are more cells than calls */
     io->parks_until = gw_time_add(gw_clock_now(), PARKED);
+    io->parks_in = TURNS_AFTER;
     if (!io->is_driven)
         gw_io_wake(io->to_app);
 }

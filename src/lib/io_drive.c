@@ -26,12 +26,14 @@
 #include "net/clock.h"
 #include "net/yield.h"
 
-enum {
-    TURNS_AFTER = 4, /* a call's end, for answers to what has come with it */
-};
+enum { SPINS_ALONE = 3 }; /* times as long as where two threads do */
 
-#define LASTS   (1 * GW_MS) /* a call that takes longer */
-#define CROWDED (1 * GW_MS) /* if others have the core for so long, who waits sleeps */
+#define LASTS (1 * GW_MS) /* a call that takes longer */
+
+/* Who waits sleeps if others have the core for so long: where the application drives, peers alone
+ * do; else it and the thread wait for each other. */
+#define CROWDED       (200 * GW_US)
+#define CROWDED_ALONE (1 * GW_MS)
 
 void gw_io_wake(int fd)
 {
@@ -65,7 +67,7 @@ void gw_io_recall(const struct gw_io *io)
 void gw_io_yield(struct gw_io *io)
 {
     gw_time until;
-    if (gw_yield(CROWDED, &until))
+    if (gw_yield(io->is_driven ? CROWDED_ALONE : CROWDED, &until))
         atomic_store_explicit(&io->crowded_until, until, memory_order_relaxed);
 }
 
@@ -144,7 +146,8 @@ static bool claim(struct gw_io *io)
  * meanwhile the core is better with who sends them. */
 static bool take_turns(struct gw_io *io, struct gw_completion *completion, gw_time end)
 {
-    gw_time clock = gw_clock_now(), sleeps_at = gw_time_add(clock, io->plan.spin);
+    const gw_time spin = SPINS_ALONE * io->plan.spin;
+    gw_time clock = gw_clock_now(), sleeps_at = gw_time_add(clock, spin);
     const gw_time lasts_from = gw_time_add(clock, LASTS);
     bool has_come = false;
     while (!has_come && gw_deadline_before(clock, end)) {
@@ -153,10 +156,10 @@ static bool take_turns(struct gw_io *io, struct gw_completion *completion, gw_ti
         has_come = gw_spsc_pop(&io->completions, completion, sizeof(*completion));
         clock = gw_clock_now();
         if (!gw_loop_is_idle(gw_station_loop(io->station)) && gw_time_before(clock, lasts_from))
-            sleeps_at = gw_time_add(clock, io->plan.spin);
+            sleeps_at = gw_time_add(clock, spin);
     }
     set_awaited(io, false);
-    for (uint32_t i = 0; i < TURNS_AFTER && gw_io_may_park(io) && !gw_io_is_quiet(io); i++)
+    while (gw_io_may_park(io) && io->parks_in && !gw_io_is_quiet(io))
         gw_io_turn(io, end);
     return has_come;
 }

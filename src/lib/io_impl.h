@@ -47,7 +47,8 @@ struct gw_io {
 
     /* Of whoever drives. */
     bool is_driven;      /* by the application */
-    gw_time parks_until; /* by the clock: until then the thread may be parked */
+    gw_time parks_until; /* by the clock: until then the thread may be parked, */
+    uint32_t parks_in;   /* after so many turns at most, which do not sleep */
     struct gw_station *station;
     struct gw_overlay_home *home; /* NULL: another process is the server */
     struct gw_endpoint *endpoint; /* of this rank */

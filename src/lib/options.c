@@ -21,7 +21,7 @@ enum {
     VALUES_MAX = 16000,
     WINDOW_MIN = 2,
     WINDOW_MAX = GW_OVERLAY_WINDOW_MAX,
-    SPIN_US = 300,
+    SPIN_US = 100,
     SPIN_MAX_US = 1000000,
     /* Of the options as they were when one of them last went away. */
     SIZE_MIN = offsetof(struct gradwire_options, signals) + sizeof(const char *),
