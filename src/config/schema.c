@@ -98,8 +98,8 @@ static int unknown_key(const struct gw_document *document, const struct gw_doc_v
                              list);
 }
 
-/* What a parameter takes, in words. */
-static const char *expected_text(const struct gw_param *param, char list[LIST_MAX])
+/* What a parameter's type takes, in words. */
+static const char *type_text(const struct gw_param *param, char list[LIST_MAX])
 {
     switch (param->type) {
     case GW_PARAM_BOOL:
@@ -123,6 +123,25 @@ static const char *expected_text(const struct gw_param *param, char list[LIST_MA
         break;
     }
     snprintf(list, LIST_MAX, "one of %s", param->choices);
+    return list;
+}
+
+/* The same with its limits, those of a type without sign apart. */
+static const char *expected_text(const struct gw_param *param, char list[LIST_MAX])
+{
+    bool is_q16 = param->type == GW_PARAM_Q16;
+    const char *text = type_text(param, list);
+    double unit = is_q16 ? GW_Q16_ONE : 1;
+    if (!is_q16 && !param->least && !param->most)
+        return text;
+    if (text != list)
+        snprintf(list, LIST_MAX, "%s", text);
+    size_t used = strlen(list);
+    if (param->most)
+        snprintf(list + used, LIST_MAX - used, ", from %.9g to %.9g", (double)param->least / unit,
+                 (double)param->most / unit);
+    else
+        snprintf(list + used, LIST_MAX - used, ", at least %.9g", (double)param->least / unit);
     return list;
 }
 
