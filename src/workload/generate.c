@@ -170,7 +170,8 @@ static int read_line(struct gw_workload_file *file, struct gw_workload_ctx *ctx)
     file->line++;
     for (; c != EOF && c != '\n'; c = getc(file->stream)) {
         if (c == '\0')
-            return gw_workload_file_error(file, ctx, GW_ERR_INVALID, "no text");
+            return gw_workload_file_error(file, ctx, GW_ERR_INVALID,
+                                          "no text: there is a NUL byte");
         if (length == GW_WORKLOAD_LINE_MAX - 2)
             return gw_workload_file_error(file, ctx, GW_ERR_RANGE,
                                           "the line is longer than %d characters",
