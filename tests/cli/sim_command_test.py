@@ -95,7 +95,7 @@ class CommandTest(CommandCase):
         self.refuse(["sim", name, "--set", "topology.k=7"], "topology.k=7", "even")
         self.refuse(["sim", name, "--set", "host.mtu=0"], "mtu")
         self.refuse(["sim", name, "--set", "cc=dlcp", "--set", "cc.delta=-1"],
-                    "--set cc.delta=-1: value out of range", "at least 0")
+                    "--set cc.delta=-1: value out of range", "0, or at least 1/65536")
 
     def test_files_that_are_missing__are_named(self):
         self.refuse(["sim", self.path("none.yaml")], "none.yaml", "No such file")

@@ -103,8 +103,8 @@ static void schema_read__says_what_was_expected(void **state)
         {"count: 5000000000\n", ":1: count: value out of range: 5000000000; expected a whole"},
         {"ratio: 1x\n", ":1: ratio: wrong or missing unit: 1x; expected a number such as"},
         {"ratio: -1.1\n", ":1: ratio: value out of range: -1.1; expected a number such as 0.25, "
-                          "or 25%, at least -1"},
-        {"count: 101\n", ":1: count: value out of range: 101; expected a whole number, from 0 to "
+                          "or 25%: at least -1"},
+        {"count: 101\n", ":1: count: value out of range: 101; expected a whole number: from 0 to "
                          "100"},
         {"time: 600\n", ":1: time: wrong or missing unit: 600; expected a time such as 600ns"},
         {"bytes: 2MX\n", ":1: bytes: wrong or missing unit: 2MX; expected a size such as 2MiB"},
