@@ -212,6 +212,14 @@ class CallsTest(unittest.TestCase):
 
         in_threads(2, body)
 
+    def test_vias__of_servers_that_differ_name_a_rank(self):
+        def body(job):
+            text = "call or message of rank [01] is of another .* via"
+            with self.assertRaisesRegex(gradwire.PeerError, text):
+                job.allreduce(np.zeros(9, "f4"), via=("ina", "ps")[job.rank])
+
+        in_threads(2, body, deadline_ms=4000)
+
     def test_memory__is_kept_until_the_call_has_ended(self):
         def body(job):
             room = np.zeros(4, "f4")
