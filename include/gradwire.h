@@ -203,15 +203,15 @@ struct gradwire_parts {
 /*
  * Of one call.
  *
- * A bound is the largest part of the fragments that may be missing, from 0 (the default: all must
- * be there) to 0.5. What is lost within it is not sent again, so a call ends without waiting for
- * the last packets; a call that returns GRADWIRE_OK has at least the rest. Of a message the
- * stricter of both ends' bounds rules, and who names none wants all. Of a
- * collective it is a bound on what is missing of each rank's values; `bound_pull` is on the
- * results, and a result that is missing at one rank is missing at all, as zeros without
- * contributors: all ranks have the same bytes. (Via ina nothing is missing of results.) An average
- * is that of the ranks that have contributed, fragment by fragment; a sum is of these alone. All
- * ranks bound a collective or none does, and bound its results or none does.
+ * A bound is the largest part of the fragments that may be missing: 0 (the default: all must be
+ * there), or from 1/65536 to 0.5. What is lost within it is not sent again, so a call ends without
+ * waiting for the last packets; a call that returns GRADWIRE_OK has at least the rest. Of a message
+ * the stricter of both ends' bounds rules, and who names none wants all. Of a collective it is a
+ * bound on what is missing of each rank's values; `bound_pull` is on the results, and a result that
+ * is missing at one rank is missing at all, as zeros without contributors: all ranks have the same
+ * bytes. (Via ina nothing is missing of results.) An average is that of the ranks that have
+ * contributed, fragment by fragment; a sum is of these alone. All ranks bound a collective or none
+ * does, and bound its results or none does.
  * docs/bounded-loss.md.
  */
 struct gradwire_call_options {

@@ -133,7 +133,8 @@ int gw_parse_rate(const char *text, uint64_t *rate_bps)
     return GW_OK;
 }
 
-/* A plain number or a percentage, in units of 1 / `one`; `one` is at most 2^32. */
+/* A plain number or a percentage, in units of 1 / `one`, at least one if it is not 0; `one` is at
+ * most 2^32. */
 static int parse_ratio(const char *text, uint64_t one, uint64_t *value, bool *negative)
 {
     struct decimal decimal;
@@ -150,7 +151,10 @@ static int parse_ratio(const char *text, uint64_t one, uint64_t *value, bool *ne
     uint64_t parts = percent ? 100 : 1;
     uint64_t divisor = parts * FRACTION_ONE;
     uint64_t rest = decimal.whole * one % parts * FRACTION_ONE + decimal.fraction * one;
-    *value = decimal.whole * one / parts + (rest + divisor / 2) / divisor;
+    uint64_t units = decimal.whole * one / parts;
+    if (units == 0 && rest > 0 && rest < divisor)
+        return GW_ERR_RANGE;
+    *value = units + (rest + divisor / 2) / divisor;
     *negative = decimal.negative;
     return GW_OK;
 }

@@ -25,9 +25,10 @@ int gw_parse_time(const char *text, gw_time *time);
 int gw_parse_bytes(const char *text, uint64_t *bytes);
 /* bps, Kbps, Mbps, Gbps, Tbps. Result in bit/s, at least GW_RATE_BPS_MIN. */
 int gw_parse_rate(const char *text, uint64_t *rate_bps);
-/* A plain decimal number, or a percentage ("25%"), as Q16 rounded to nearest. May be negative. */
+/* A plain decimal number, or a percentage ("25%"), as Q16 rounded to nearest. May be negative. What
+ * is not 0 does not become 0: less than a unit, 1/65536, is out of range. */
 int gw_parse_q16(const char *text, gw_q16 *value);
-/* A probability from 0 to 1, or a percentage, in 1/2^32: 2^32 is certain. */
+/* A probability from 0 to 1, or a percentage, in 1/2^32, likewise: 2^32 is certain. */
 int gw_parse_chance(const char *text, uint64_t *chance_q32);
 /* A whole number without unit. */
 int gw_parse_count(const char *text, uint64_t *count);

@@ -24,7 +24,9 @@ enum {
     SAMPLE_FRAGMENTS = 3,   /* a sample looks at one of so many */
 };
 
-#define BOUND_MAX (UINT64_C(1) << 31) /* a half, as the library says; in 1/2^32 */
+/* A half, and the least that is not 0, as the library says; in 1/2^32. */
+#define BOUND_MAX  (UINT64_C(1) << 31)
+#define BOUND_UNIT (UINT64_C(1) << 16)
 
 struct tensor {
     struct gradwire_call_options options;
@@ -62,8 +64,9 @@ static const struct argp_option options[] = {
 static error_t parse_bound(const char *name, const char *text, double *bound)
 {
     uint64_t chance;
-    if (gw_parse_chance(text, &chance) != 0 || chance > BOUND_MAX)
-        return gw_option_refuse(name, text, "a part from 0 to 0.5, as 0.1 or 10%%");
+    if (gw_parse_chance(text, &chance) != 0 || chance > BOUND_MAX ||
+        (chance > 0 && chance < BOUND_UNIT))
+        return gw_option_refuse(name, text, "0, or a part from 1/65536 to 0.5, as 0.1 or 10%%");
     *bound = (double)chance / (UINT64_C(1) << 32);
     return 0;
 }

@@ -150,9 +150,6 @@ int gw_loader_host(struct gw_loader *loader)
     if (options.hail_copies == 0 || options.hail_copies > GW_HAIL_COPIES_MAX)
         return gw_document_error(document, gw_loader_place(section, "hail_copies"), GW_ERR_RANGE,
                                  "hail_copies must be from 1 to %d", GW_HAIL_COPIES_MAX);
-    if (options.jitter < 0)
-        return gw_document_error(document, gw_loader_place(section, "jitter"), GW_ERR_RANGE,
-                                 "jitter must not be negative");
     loader->scenario->host = (struct gw_host_cfg){
         .mtu = (uint32_t)options.mtu,
         .header = (uint32_t)options.header,

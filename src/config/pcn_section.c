@@ -86,7 +86,7 @@ static int check(const struct place *place, const struct gw_pcn_cfg *pcn)
         error = check_range(place, "announcements", pcn->announcements, ANNOUNCEMENTS_MAX);
     if (error)
         return error;
-    if (pcn->share < 0 || pcn->share > GW_Q16_ONE)
+    if (pcn->share > GW_Q16_ONE)
         return gw_document_error(place->document, gw_loader_place(place->section, "share"),
                                  GW_ERR_RANGE, "share must be from 0 to 100%%");
     const struct {

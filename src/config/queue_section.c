@@ -144,11 +144,8 @@ int gw_queue_section_shared(const struct gw_queue_section *section, const char *
                             uint32_t least, struct gw_shared_buffer *shared)
 {
     const struct gw_queue_shared *keys = &section->keys;
-    if (keys->shared_alpha <= 0)
+    if (keys->shared_alpha == 0)
         return refuse_shared(section, "shared_alpha", "shared_alpha must be above 0");
-    if (keys->shared_alpha_important < 0)
-        return refuse_shared(section, "shared_alpha_important",
-                             "shared_alpha_important must not be below 0");
     *shared = (struct gw_shared_buffer){.bytes = keys->shared,
                                         .alpha = keys->shared_alpha,
                                         .alpha_important = keys->shared_alpha_important};

@@ -98,8 +98,8 @@ static int unknown_key(const struct gw_document *document, const struct gw_doc_v
                              list);
 }
 
-/* What a parameter takes, in words. */
-static const char *expected_text(const struct gw_param *param, char list[LIST_MAX])
+/* What a parameter's type takes, in words. */
+static const char *type_text(const struct gw_param *param, char list[LIST_MAX])
 {
     switch (param->type) {
     case GW_PARAM_BOOL:
@@ -123,6 +123,29 @@ static const char *expected_text(const struct gw_param *param, char list[LIST_MA
         break;
     }
     snprintf(list, LIST_MAX, "one of %s", param->choices);
+    return list;
+}
+
+/* The same with its limits. Of types without sign 0 is none; between 0 and a unit is no Q16. */
+static const char *expected_text(const struct gw_param *param, char list[LIST_MAX])
+{
+    bool is_q16 = param->type == GW_PARAM_Q16;
+    const char *text = type_text(param, list);
+    double unit = is_q16 ? GW_Q16_ONE : 1;
+    char least[LIST_MAX / 2];
+    if (!is_q16 && !param->least && !param->most)
+        return text;
+    const char *from = param->most ? "from" : "at least";
+    if (is_q16 && param->least == 0)
+        snprintf(least, sizeof(least), "0, or %s 1/%lld", from, (long long)GW_Q16_ONE);
+    else
+        snprintf(least, sizeof(least), "%s %.9g", from, (double)param->least / unit);
+    if (text != list)
+        snprintf(list, LIST_MAX, "%s", text);
+    size_t used = strlen(list);
+    used += (size_t)snprintf(list + used, LIST_MAX - used, ": %s", least);
+    if (param->most)
+        snprintf(list + used, LIST_MAX - used, " to %.9g", (double)param->most / unit);
     return list;
 }
 

@@ -62,31 +62,53 @@ static int parse_sizes(const char *text, struct gw_size_list *sizes)
     return GW_OK;
 }
 
+static int parse_number(enum gw_param_type type, const char *text, uint64_t *number)
+{
+    switch (type) {
+    case GW_PARAM_COUNT:
+        return gw_parse_count(text, number);
+    case GW_PARAM_TIME:
+        return gw_parse_time(text, number);
+    case GW_PARAM_BYTES:
+        return gw_parse_bytes(text, number);
+    default:
+        return gw_parse_rate(text, number);
+    }
+}
+
+static int set_number(const struct gw_param *param, const char *text, void *field)
+{
+    uint64_t number = 0;
+    gw_q16 q16 = 0;
+    bool is_q16 = param->type == GW_PARAM_Q16;
+    int error = is_q16 ? gw_parse_q16(text, &q16) : parse_number(param->type, text, &number);
+    if (error)
+        return error;
+    /* A size may be beyond what has a sign. */
+    __int128 value = is_q16 ? (__int128)q16 : (__int128)number;
+    if (value < param->least || (param->most && value > param->most) ||
+        (param->type == GW_PARAM_COUNT && value > UINT32_MAX))
+        return GW_ERR_RANGE;
+    if (param->type == GW_PARAM_COUNT)
+        *(uint32_t *)field = (uint32_t)number;
+    else
+        memcpy(field, is_q16 ? (void *)&q16 : (void *)&number, sizeof(number));
+    return GW_OK;
+}
+
 static int param_parse(const struct gw_param *param, const char *text, void *field)
 {
     switch (param->type) {
     case GW_PARAM_BOOL:
         return gw_parse_bool(text, field);
-    case GW_PARAM_COUNT: {
-        uint64_t count;
-        int error = gw_parse_count(text, &count);
-        if (error)
-            return error;
-        if (count > UINT32_MAX)
-            return GW_ERR_RANGE;
-        *(uint32_t *)field = (uint32_t)count;
-        return GW_OK;
-    }
+    case GW_PARAM_COUNT:
     case GW_PARAM_Q16:
-        return gw_parse_q16(text, field);
     case GW_PARAM_TIME:
-        return gw_parse_time(text, field);
     case GW_PARAM_BYTES:
-        return gw_parse_bytes(text, field);
+    case GW_PARAM_RATE:
+        return set_number(param, text, field);
     case GW_PARAM_SIZES:
         return parse_sizes(text, field);
-    case GW_PARAM_RATE:
-        return gw_parse_rate(text, field);
     case GW_PARAM_ENUM:
         return parse_choice(param->choices, text, field);
     case GW_PARAM_TEXT: {

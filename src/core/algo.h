@@ -43,16 +43,20 @@ struct gw_param {
     size_t offset; /* of the field in the cfg */
     const char
         *initial; /* default, as text; NULL: the field is 0, and `help` says what that means */
+    int64_t least, most; /* of a number, in units of the field; most 0: as much as fits */
     const char *choices; /* GW_PARAM_ENUM: words separated by '|' */
     const char *help;    /* meaning, unit, and in parentheses at the end the default's source */
     const char *unless;  /* a list of the same table, beside which this says nothing; NULL: none */
 };
 
-/* A row of a parameter table for a field that is called as the parameter. */
-#define GW_PARAM(cfg_type, kind, field, initial_text, help_text)                                   \
+/*
+ * A row of a parameter table for a field that is called as the parameter. Behind the help may
+ * stand other members of the row: its limits.
+ */
+#define GW_PARAM(cfg_type, kind, field, initial_text, ...)                                         \
     {                                                                                              \
         .name = #field, .type = GW_PARAM_##kind, .offset = offsetof(cfg_type, field),              \
-        .initial = initial_text, .help = help_text                                                 \
+        .initial = initial_text, .help = __VA_ARGS__                                               \
     }
 
 /* The same for a field of a struct within the cfg, for options that several have alike. */

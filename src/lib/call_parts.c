@@ -14,7 +14,8 @@ enum {
     LAYERS_MAX = 65536, /* more than any network has */
 };
 
-#define BOUND_MAX 0.5
+#define BOUND_MAX  0.5
+#define BOUND_UNIT (1.0 / GW_Q16_ONE) /* what is less would be taken for 0 */
 
 /* What of a call travels in fragments: parts of equally many, each of which begins with one. */
 struct extent {
@@ -78,8 +79,9 @@ static int check(const struct gradwire_call_options *options, const struct gw_ca
 {
     const double bounds[] = {options->bound, options->bound_pull};
     for (int i = 0; i < 2; i++)
-        if (!(bounds[i] >= 0 && bounds[i] <= BOUND_MAX))
-            return gw_net_fail(error, GRADWIRE_ERR_INVALID, "%s is %g: a part from 0 to %g",
+        if (bounds[i] != 0 && !(bounds[i] >= BOUND_UNIT && bounds[i] <= BOUND_MAX))
+            return gw_net_fail(error, GRADWIRE_ERR_INVALID,
+                               "%s is %g: expected 0, or a part from 1/65536 to %g",
                                i ? "bound_pull" : "bound", bounds[i], BOUND_MAX);
     if (options->layers > LAYERS_MAX || (options->layers && options->layer >= options->layers))
         return gw_net_fail(error, GRADWIRE_ERR_INVALID,

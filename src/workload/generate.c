@@ -80,9 +80,9 @@ void gw_workload_add_plain(struct gw_workload *workload, uint32_t src, uint32_t 
 int gw_workload_value(struct gw_workload *workload, uint32_t first_flow,
                       const struct gw_message_worth *worth, struct gw_workload_ctx *ctx)
 {
-    if (worth->bound < 0 || worth->bound >= GW_Q16_ONE)
+    if (worth->bound >= GW_Q16_ONE)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "bound must be at least 0 and below 100%%");
-    if (worth->important < 0 || worth->important > GW_Q16_ONE)
+    if (worth->important > GW_Q16_ONE)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "important must be from 0 to 100%%");
     if (worth->class > GW_CLASS_DATA_MAX)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "class must be from 0 to %d, not %u",
@@ -170,7 +170,8 @@ static int read_line(struct gw_workload_file *file, struct gw_workload_ctx *ctx)
     file->line++;
     for (; c != EOF && c != '\n'; c = getc(file->stream)) {
         if (c == '\0')
-            return gw_workload_file_error(file, ctx, GW_ERR_INVALID, "no text");
+            return gw_workload_file_error(file, ctx, GW_ERR_INVALID,
+                                          "no text: there is a NUL byte");
         if (length == GW_WORKLOAD_LINE_MAX - 2)
             return gw_workload_file_error(file, ctx, GW_ERR_RANGE,
                                           "the line is longer than %d characters",

@@ -98,7 +98,7 @@ static int check_worth(const struct gw_job_worth *worth, enum gw_job_via via,
     } bounds[] = {{"bound", worth->bound}, {"bound_pull", worth->bound_pull}};
     bool has_messages = via == GW_JOB_VIA_PUSH || via == GW_JOB_VIA_COLL;
     for (uint32_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
-        if (bounds[i].bound < 0 || bounds[i].bound >= GW_Q16_ONE)
+        if (bounds[i].bound >= GW_Q16_ONE)
             return gw_workload_refuse(ctx, GW_ERR_RANGE, "%s must be at least 0 and below 100%%",
                                       bounds[i].name);
         if (bounds[i].bound && !has_messages && (i > 0 || via != GW_JOB_VIA_INA))
@@ -110,7 +110,7 @@ static int check_worth(const struct gw_job_worth *worth, enum gw_job_via via,
     if (worth->classes < 1 || worth->classes > GW_LAYERS_CLASSES_MAX)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "classes must be from 1 to %d, not %u",
                                   GW_LAYERS_CLASSES_MAX, worth->classes);
-    if (worth->spread < 0 || worth->spread > SPREAD_MAX * GW_Q16_ONE)
+    if (worth->spread > SPREAD_MAX * GW_Q16_ONE)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "spread must be from 0 to %d", SPREAD_MAX);
     bool says = worth->priority != GW_JOB_PRIORITY_NONE || worth->importance != GW_IMPORTANCE_ALL ||
                 worth->important_first;

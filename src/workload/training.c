@@ -119,7 +119,7 @@ static int check(const struct training *cfg, const struct gw_job_options *option
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "batch must not be 0");
     if (cfg->cycle > GW_WORKLOAD_DELAY_MAX)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "cycle must be at most 5 days");
-    if (cfg->jitter < 0 || cfg->jitter > GW_Q16_ONE)
+    if (cfg->jitter > GW_Q16_ONE)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "jitter must be from 0 to 100%%");
     if (cfg->slowdown < GW_Q16_ONE || cfg->slowdown > SLOWDOWN_MAX * GW_Q16_ONE)
         return gw_workload_refuse(ctx, GW_ERR_RANGE, "slowdown must be from 1 to %d", SLOWDOWN_MAX);

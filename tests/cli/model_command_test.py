@@ -76,6 +76,8 @@ class ModelTest(CommandCase):
         self.refuse("model: /no/such.csv: No such file", "/no/such.csv")
         bad = self.file("bad.csv", HEADER + "one,fc,ten,2,1\n")
         self.refuse(f"model: {bad}:2: weights must be a whole number", bad)
+        bad = self.file("bad.csv", HEADER + "one,fc,2,2,1\ntwo,fc,2\0,2,1\n")
+        self.refuse(f"model: {bad}:3: no text: there is a NUL byte", bad)
         self.refuse("model: device: unknown: abacus; expected 2080Ti", "vgg16", "--device", "abacus")
         self.refuse("--batch=0: expected", "vgg16", "--device", "V100", "--batch", "0")
         self.refuse("model: batch must be from 1", "vgg16", "--device", "V100", "--batch", "99999")

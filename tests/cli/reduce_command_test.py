@@ -70,7 +70,7 @@ class CommandTest(CommandCase):
         self.refuse("bench", "--via", "pigeon", names="--via=pigeon")
         self.refuse("bench", "--loss", "2", names="--loss=2")
         self.refuse("bench", "--model", "none", names="--model=none")
-        for bound in ("0.6", "60%", "-0.1", "10 percent", "", "nan"):
+        for bound in ("0.6", "60%", "-0.1", "0.00001", "0.001%", "10 percent", "", "nan"):
             self.refuse("bench", "--bound", bound, names=f"--bound={bound}")
         self.refuse("bench", "--bound-pull", "x", names="--bound-pull=x")
         self.refuse("bench", "--via", "send", "--bound-pull", "10%", names="--bound-pull")

@@ -94,6 +94,8 @@ class CommandTest(CommandCase):
         self.refuse(["sim", name, "--set", "workload.size=1X"], "--set workload.size=1X", "1X")
         self.refuse(["sim", name, "--set", "topology.k=7"], "topology.k=7", "even")
         self.refuse(["sim", name, "--set", "host.mtu=0"], "mtu")
+        self.refuse(["sim", name, "--set", "cc=dlcp", "--set", "cc.delta=-1"],
+                    "--set cc.delta=-1: value out of range", "0, or at least 1/65536")
 
     def test_files_that_are_missing__are_named(self):
         self.refuse(["sim", self.path("none.yaml")], "none.yaml", "No such file")

@@ -140,6 +140,9 @@ class ThresholdsTest(CommandCase):
         costs(":3: loss must be above that", COSTS + "1,small,2%,1\n1,small,1%,2\n")
         costs(":3: rounds must not be below", COSTS + "1,small,1%,2\n1,small,2%,1\n")
         costs(": queue 1 has no point of large", COSTS + "1,small,1%,1\n")
+        costs(":1: no text: there is a NUL byte", "\0" + COSTS)
+        costs(":3: no text: there is a NUL byte", COSTS + "1,small,1%,1\n\0\n")
+        costs(":2: no text: there is a NUL byte", COSTS + "1,small,1%,1\0,2\n")
         costs(":2: the line is longer", COSTS + "1" * 600 + "\n")
 
     def test_help__has_an_example(self):

@@ -194,6 +194,9 @@ class CallsTest(unittest.TestCase):
             "op is .mean.: one of sum, av": lambda job: job.allreduce(grid, op="mean"),
             "via is 'road': one of ina": lambda job: job.allreduce(grid, via="road"),
             "bound is 0.7": lambda job: job.allreduce(grid, bound=0.7),
+            "bound is 1.5e-05: expected 0, or": lambda job: job.allreduce(grid, bound=1.5e-5),
+            "bound_pull is 1e-09": lambda job: job.allreduce(grid, bound_pull=1e-9),
+            "bound is -0.1": lambda job: job.allreduce(grid, bound=-0.1),
             "layer is -1": lambda job: job.allreduce(grid, layer=-1),
             "send: can't convert": lambda job: job.send(grid, 1, tag=-1),
             "root is 2": lambda job: job.broadcast(grid, root=2),
@@ -208,6 +211,14 @@ class CallsTest(unittest.TestCase):
             job.allreduce(grid)
 
         in_threads(2, body)
+
+    def test_vias__of_servers_that_differ_name_a_rank(self):
+        def body(job):
+            text = "call or message of rank [01] is of another .* via"
+            with self.assertRaisesRegex(gradwire.PeerError, text):
+                job.allreduce(np.zeros(9, "f4"), via=("ina", "ps")[job.rank])
+
+        in_threads(2, body, deadline_ms=4000)
 
     def test_memory__is_kept_until_the_call_has_ended(self):
         def body(job):

@@ -6,6 +6,7 @@
 
 #include "support.h"
 
+#include "base/error.h"
 #include "base/fixed.h"
 #include "base/time.h"
 #include "swarm/draw.h"
@@ -23,7 +24,8 @@ struct gw_random_options gw_random_options_of(const struct gw_algo *algo, const 
     return options;
 }
 
-/* Takes a parameter's value. False: it contradicts what was taken, or replaces it. */
+/* Takes a parameter's value. False: it is beyond its limits, contradicts what was taken, or
+ * replaces it. */
 static bool take(struct gw_random_options *options, uint32_t index, const char *text)
 {
     const struct gw_algo *algo = options->algo;
@@ -34,9 +36,10 @@ static bool take(struct gw_random_options *options, uint32_t index, const char *
         if (options->drawn >> i & 1 && unless && strcmp(unless, name) == 0)
             return false;
     }
-    assert_int_equal(gw_algo_set(algo, &cfg, name, text), 0);
-    if (algo->check && algo->check(&cfg))
+    int error = gw_algo_set(algo, &cfg, name, text);
+    if (error == GW_ERR_RANGE || (algo->check && algo->check(&cfg)))
         return false;
+    assert_int_equal(error, 0);
     options->cfg = cfg;
     options->drawn |= UINT64_C(1) << index;
     return true;

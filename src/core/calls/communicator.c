@@ -57,7 +57,7 @@ void gw_communicator_demand(const struct gw_communicator_cfg *cfg, struct gw_end
 {
     uint32_t limit = GW_COMMUNICATOR_CALLS_MAX, stakes = 2 * cfg->server_count;
     uint32_t awaits = gw_mesh_awaits(cfg->world) + gw_store_awaits(cfg->world, limit) + limit;
-    uint32_t flows = gw_mesh_flows(cfg->world) + gw_store_flows(cfg->world, limit) + limit;
+    uint32_t flows = gw_mesh_flows(cfg->world) + gw_store_flows(cfg->world, limit) + limit + 1;
     for (uint32_t i = 0; i < gw_communicator_run_count(cfg); i++) {
         const struct gw_coll_run_cfg run = gw_communicator_cfg_of(cfg, i);
         awaits += gw_coll_run_awaits(&run);
@@ -119,7 +119,7 @@ int gw_communicator_init(struct gw_communicator **result, void *memory,
     GW_ASSERT((uintptr_t)memory % GW_CACHE_LINE == 0);
     struct gw_arena arena = {.base = memory};
     struct gw_communicator *comm = gw_arena_take(&arena, sizeof(*comm));
-    *comm = (struct gw_communicator){.cfg = *cfg, .progress_at = now};
+    *comm = (struct gw_communicator){.cfg = *cfg, .progress_at = now, .ask_at = GW_TIME_NEVER};
     communicator_carve(comm, cfg, &arena);
     gw_index_queue_init(&comm->waiting, GW_COMMUNICATOR_EVENTS_MAX);
     gw_index_queue_init(&comm->collectives.queue, GW_COMMUNICATOR_CALLS_MAX);
@@ -251,6 +251,7 @@ static int start_sum(struct gw_communicator *comm, uint32_t number, gw_time now)
     }
     slot->turn = comm->turns++;
     slot->is_by_servers = true;
+    gw_communicator_note_sum(comm, slot, now);
     gw_call_row_push(&comm->sums[call->via], number);
     gw_communicator_want_stakes(comm, call->via, now);
     gw_communicator_begin_sums(comm, now);
@@ -469,6 +470,7 @@ gw_time gw_communicator_deadline(const struct gw_communicator *comm)
     gw_time at = gw_mesh_deadline(comm->mesh);
     if (comm->state == GW_COMMUNICATOR_OVER)
         return at;
+    at = earlier(at, comm->ask_at);
     return earlier(
         at, earlier(gw_communicator_runs_deadline(comm), gw_communicator_watch_deadline(comm)));
 }
@@ -480,6 +482,7 @@ void gw_communicator_expire(struct gw_communicator *comm, gw_time now)
     if (comm->state == GW_COMMUNICATOR_OVER)
         return;
     gw_communicator_expire_runs(comm, now);
+    gw_communicator_ask(comm, now);
     gw_communicator_watch(comm, now);
 }
 

@@ -10,14 +10,14 @@
  * another length is refused; what lengths do not tell, is in the tags: where they begin depends on
  * kind, type, operation, root, number of segments and whether ranks agree on what is missing. Who
  * gets a message of its call's number that has none of its tags knows that the calls differ; and so
- * does who makes a sum by servers then, since sums have numbers too.
+ * does who makes a sum by servers then, since sums have numbers too. Of other vias of these ranks
+ * ask (communicator_ask.c).
  */
 #include <string.h>
 
 #include "base/error.h"
 #include "base/prng.h"
 #include "core/calls/communicator_impl.h"
-#include "core/ranks/mesh_wire.h"
 
 enum {
     KEPT_MIN = 64,
@@ -144,16 +144,10 @@ bool gw_communicator_takes_collective(struct gw_communicator *comm, uint32_t num
            tags_of(comm, &call) <= UINT64_C(1) << GW_MESH_SEGMENT_BITS;
 }
 
-/* The number of a call in tags. */
-static uint32_t number_of(uint64_t order)
-{
-    return order & GW_MESH_CALL_MASK;
-}
-
 /* Whether a message, of the tags of collectives, is of the call of this order. */
 static bool is_of_order(const struct gw_event *event, uint64_t order)
 {
-    return event->tag >> GW_MESH_SEGMENT_BITS == number_of(order);
+    return event->tag >> GW_MESH_SEGMENT_BITS == gw_call_number(order);
 }
 
 /*
@@ -175,7 +169,7 @@ static uint32_t first_tag(const struct gw_communicator *comm, const struct gw_ca
                     (uint64_t)tensor->type << 8 | tensor->op;
     uint32_t places = UINT32_C(1) << (GW_MESH_SEGMENT_BITS - room);
     uint32_t place = (uint32_t)(gw_mix64(gw_mix64(tags) + kind) % places);
-    return number_of(slot->order) << GW_MESH_SEGMENT_BITS | place << room;
+    return gw_call_number(slot->order) << GW_MESH_SEGMENT_BITS | place << room;
 }
 
 /* Hands over what has come for a collective before it began, and forgets it. */
@@ -354,7 +348,7 @@ static bool is_of_another(const struct gw_communicator *comm, const struct gw_ev
     for (uint32_t i = 0; i < GW_COMMUNICATOR_CALLS_MAX; i++) {
         const struct gw_call_slot *slot = &comm->slots[i];
         if (slot->is_busy && slot->is_by_servers && is_of_order(event, slot->order))
-            return true;
+            return event->tag != gw_call_question(slot);
     }
     return false;
 }

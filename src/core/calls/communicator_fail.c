@@ -27,6 +27,7 @@ bool gw_communicator_can_open(struct gw_communicator *comm)
 void gw_communicator_drop_all(struct gw_communicator *comm)
 {
     gw_communicator_detach_stakes(comm);
+    gw_communicator_stop_asking(comm);
     gw_communicator_drop_runs(comm);
     gw_messages_drop(comm->messages);
     gw_store_drop(comm->store);

@@ -14,6 +14,7 @@
 #include "base/index_queue.h"
 #include "core/calls/communicator.h"
 #include "core/ranks/coll_run.h"
+#include "core/ranks/mesh_wire.h"
 #include "core/ranks/messages.h"
 
 enum {
@@ -58,6 +59,7 @@ struct gw_call_slot {
     struct gw_call call;
     uint64_t order; /* of a sum or collective: its number among them all */
     uint64_t turn;  /* of a sum by servers: its number among them */
+    gw_time since;  /* likewise: its start */
     uint32_t next;  /* of its parts, the first that has not begun */
     uint32_t parts; /* begun, without a result */
     void *aside;    /* where the result of a reduce goes at those who do not want it; or NULL */
@@ -113,6 +115,10 @@ struct gw_communicator {
     struct gw_event *kept; /* without payload: what came before its time */
     uint32_t kept_count, kept_room;
 
+    gw_time ask_at;   /* a question begins or ends; GW_TIME_NEVER: no sum by servers waits */
+    uint8_t question; /* its payload */
+    bool is_asking;
+
     gw_time progress_at; /* of what others are to do, see communicator_fail.c */
     uint64_t arrivals;   /* as of then */
     bool is_touched;     /* something has happened since the last poll */
@@ -135,6 +141,18 @@ static inline uint32_t gw_communicator_next(const struct gw_communicator *comm)
 static inline void gw_call_row_push(struct gw_call_row *row, uint32_t slot)
 {
     row->slots[gw_index_queue_push(&row->queue)] = slot;
+}
+
+/* The number of a call in tags. */
+static inline uint32_t gw_call_number(uint64_t order)
+{
+    return order & GW_MESH_CALL_MASK;
+}
+
+/* The tag of a question about a sum by servers. */
+static inline uint32_t gw_call_question(const struct gw_call_slot *slot)
+{
+    return gw_call_number(slot->order) << GW_MESH_SEGMENT_BITS | slot->call.via;
 }
 
 /* communicator.c */
@@ -239,6 +257,15 @@ gw_time gw_communicator_runs_deadline(const struct gw_communicator *comm);
 void gw_communicator_expire_runs(struct gw_communicator *comm, gw_time now);
 /* Memory of their calls is the callers' again. */
 void gw_communicator_drop_runs(struct gw_communicator *comm);
+
+/* communicator_ask.c */
+
+/* A sum by servers has started. */
+void gw_communicator_note_sum(struct gw_communicator *comm, struct gw_call_slot *slot, gw_time now);
+/* Asks, or ends a question, if it is time. */
+void gw_communicator_ask(struct gw_communicator *comm, gw_time now);
+/* Nobody reads the question any more. */
+void gw_communicator_stop_asking(struct gw_communicator *comm);
 
 /* communicator_fail.c */
 

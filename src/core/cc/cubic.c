@@ -189,7 +189,7 @@ static const struct gw_param params[] = {
     GW_PARAM(struct cubic_cfg, Q16, c, "0.4",
              "how steep the curve is, packets per cubed second (RFC 9438, section 5)"),
     GW_PARAM(struct cubic_cfg, Q16, beta, "0.7",
-             "share of the window that a cut leaves (RFC 9438, section 4.6)"),
+             "share of the window that a cut leaves (RFC 9438, section 4.6)", .most = GW_Q16_ONE),
     GW_PARAM(struct cubic_cfg, BOOL, fast_convergence, "yes",
              "a window that had not recovered yet aims lower (RFC 9438, section 4.7)"),
 };

@@ -128,9 +128,11 @@ static uint64_t dctcp_remember(const void *state, const void *config)
 static const struct gw_param params[] = {
     GW_TCP_PARAMS(struct dctcp_cfg, tcp),
     GW_PARAM(struct dctcp_cfg, Q16, g, "0.0625",
-             "weight of the latest window of data in alpha (RFC 8257, section 4.2)"),
+             "weight of the latest window of data in alpha (RFC 8257, section 4.2)",
+             .most = GW_Q16_ONE),
     GW_PARAM(struct dctcp_cfg, Q16, alpha_initial, "1",
-             "alpha before the first window of data has ended (RFC 8257, section 3.3)"),
+             "alpha before the first window of data has ended (RFC 8257, section 3.3)",
+             .most = GW_Q16_ONE),
     GW_QUICK_ADAPT_PARAMS(struct dctcp_cfg, qa, "no", "1.5"),
 };
 

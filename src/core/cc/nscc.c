@@ -235,8 +235,8 @@ static void nscc_on_loss(void *state, const void *config, const struct gw_path *
     nscc_report(n, path, window);
 }
 
-#define NSCC_PARAM(kind, field, initial_text, help_text)                                           \
-    GW_PARAM(struct nscc_cfg, kind, field, initial_text, help_text)
+#define NSCC_PARAM(kind, field, initial_text, ...)                                                 \
+    GW_PARAM(struct nscc_cfg, kind, field, initial_text, __VA_ARGS__)
 
 static const struct gw_param params[] = {
     NSCC_PARAM(Q16, target, "0.75",
@@ -249,8 +249,10 @@ static const struct gw_param params[] = {
     NSCC_PARAM(Q16, fi_scale, "0.25",
                "bytes per acknowledged byte on an empty path, at 100 Gb/s and 12 us (htsim)"),
     NSCC_PARAM(Q16, gamma, "0.8", "multiplicative decrease gain (htsim)"),
-    NSCC_PARAM(Q16, max_md, "0.5", "largest share that one decrease takes away (htsim)"),
-    NSCC_PARAM(Q16, delay_gain, "0.0125", "weight of a new sample in the average delay (htsim)"),
+    NSCC_PARAM(Q16, max_md, "0.5", "largest share that one decrease takes away (htsim)",
+               .most = GW_Q16_ONE),
+    NSCC_PARAM(Q16, delay_gain, "0.0125", "weight of a new sample in the average delay (htsim)",
+               .most = GW_Q16_ONE),
     NSCC_PARAM(Q16, calm_delay, "0.25",
                "what an unmarked sample beyond the target counts as, multiple of the base RTT "
                "(htsim)"),

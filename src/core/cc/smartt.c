@@ -302,8 +302,8 @@ static void smartt_on_silence_end(void *state, const void *config, const struct 
     smartt_report(s, path, window);
 }
 
-#define SMARTT_PARAM(kind, field, initial_text, help_text)                                         \
-    GW_PARAM(struct smartt_cfg, kind, field, initial_text, help_text)
+#define SMARTT_PARAM(kind, field, initial_text, ...)                                               \
+    GW_PARAM(struct smartt_cfg, kind, field, initial_text, __VA_ARGS__)
 
 static const struct gw_param params[] = {
     SMARTT_PARAM(Q16, fi, "0.25", "fair increase gain at 100 Gb/s and 12 us (section 3.5)"),
@@ -320,9 +320,11 @@ static const struct gw_param params[] = {
     SMARTT_PARAM(Q16, k, "2", "packets per ACK that FastIncrease adds (section 3.4)"),
     SMARTT_PARAM(Q16, wtd_threshold, "0.25",
                  "average share of marked ACKs from which the window may decrease "
-                 "(section 3.6.1)"),
+                 "(section 3.6.1)",
+                 .most = GW_Q16_ONE),
     SMARTT_PARAM(Q16, wtd_alpha, "0.125",
-                 "weight of a new ACK in that average (not in the paper; the authors' simulator)"),
+                 "weight of a new ACK in that average (not in the paper; the authors' simulator)",
+                 .most = GW_Q16_ONE),
     SMARTT_PARAM(Q16, trtt, "1.5", "target RTT, multiple of the base RTT (section 3.5)"),
     SMARTT_PARAM(Q16, cwnd_max, "1.25",
                  "largest window, multiple of the bdp (section 3.5; Algorithm 1 line 36 has 1)"),
@@ -355,7 +357,8 @@ static const struct gw_param params[] = {
                  "(Algorithm 1 line 8: no; the authors' simulator: yes)"),
     SMARTT_PARAM(COUNT, react_every, "1",
                  "ACKs per reaction, each then multiplied by this; at most 4096 (section 3.1, "
-                 "Figure 3b)"),
+                 "Figure 3b)",
+                 .least = 1, .most = REACT_EVERY_MAX),
     SMARTT_PARAM(BOOL, react_all, "no",
                  "ACKs that QuickAdapt ignores count among these as well, and only the last of "
                  "them may end its interval (not in the paper; the authors' simulator: yes)"),

@@ -219,14 +219,15 @@ static void swift_on_loss(void *state, const void *config, const struct gw_path 
     swift_report(s, path, window);
 }
 
-#define SWIFT_PARAM(kind, field, initial_text, help_text)                                          \
-    GW_PARAM(struct swift_cfg, kind, field, initial_text, help_text)
+#define SWIFT_PARAM(kind, field, initial_text, ...)                                                \
+    GW_PARAM(struct swift_cfg, kind, field, initial_text, __VA_ARGS__)
 
 static const struct gw_param params[] = {
     SWIFT_PARAM(Q16, ai, "1", "additive increase, packets per window of ACKs (htsim)"),
     SWIFT_PARAM(Q16, beta, "0.8",
                 "multiplicative decrease: share of the excess delay that is taken away (htsim)"),
-    SWIFT_PARAM(Q16, max_mdf, "0.5", "largest share that one decrease takes away (htsim)"),
+    SWIFT_PARAM(Q16, max_mdf, "0.5", "largest share that one decrease takes away (htsim)",
+                .most = GW_Q16_ONE),
     SWIFT_PARAM(Q16, hop, "0.1527",
                 "target delay per link, multiple of the base RTT (htsim: 3.05 us for 20 us)"),
     SWIFT_PARAM(COUNT, hops, "0",

@@ -25,7 +25,7 @@ static bool bound_is_enough(const void *config, const struct gw_finish_sample *s
 
 static const struct gw_param params[] = {
     GW_PARAM(struct bound_cfg, Q16, bound, "0.1",
-             "largest part that may be missing, 0 to 1 (DLCP, section 5.1.1)"),
+             "largest part that may be missing, 0 to 1 (DLCP, section 5.1.1)", .most = GW_Q16_ONE),
     GW_PARAM(
         struct bound_cfg, BOOL, both, "no",
         "only of a message whose sender has named a bound, too (own: who names none wants all)"),

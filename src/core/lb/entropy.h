@@ -7,11 +7,14 @@
 
 #include "base/prng.h"
 
+enum {
+    GW_ENTROPIES_MAX = 1 << 16, /* what the header field has room for */
+};
+
 /* The option within its limits. */
 static inline uint32_t gw_entropy_count(uint32_t option)
 {
-    const uint32_t limit = UINT32_C(1) << 16;
-    return option == 0 ? 1 : option < limit ? option : limit;
+    return option == 0 ? 1 : option < GW_ENTROPIES_MAX ? option : GW_ENTROPIES_MAX;
 }
 
 /* Uniform over the entropies of the option. */

@@ -88,10 +88,12 @@ static void flowbender_on_timeout(void *state, const void *config, gw_time sent_
 
 static const struct gw_param params[] = {
     GW_PARAM(struct flowbender_cfg, COUNT, entropies, "8",
-             "values of V, 1 to 65536 (Kabbani et al., section 3)"),
+             "values of V, 1 to 65536 (Kabbani et al., section 3)", .least = 1,
+             .most = GW_ENTROPIES_MAX),
     GW_PARAM(struct flowbender_cfg, Q16, threshold, "5%",
              "T: a round is congested when more than this share was marked (Kabbani et al., "
-             "section 3)"),
+             "section 3)",
+             .most = GW_Q16_ONE),
     GW_PARAM(struct flowbender_cfg, COUNT, rounds, "1",
              "N: congested rounds in a row that make a flow leave its path (Kabbani et al., "
              "section 3)"),

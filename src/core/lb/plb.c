@@ -191,7 +191,8 @@ static void plb_on_timeout(void *state, const void *config, gw_time sent_at, gw_
 
 static const struct gw_param params[] = {
     GW_PARAM(struct plb_cfg, COUNT, entropies, "65536",
-             "entropies to draw from, 1 to 65536; at least 4 per path (the header field's range)"),
+             "entropies to draw from, 1 to 65536; at least 4 per path (the header field's range)",
+             .least = 1, .most = GW_ENTROPIES_MAX),
     {
         .name = "signal",
         .type = GW_PARAM_ENUM,
@@ -209,7 +210,8 @@ static const struct gw_param params[] = {
              "delay: time without a good packet before a move as long as there has been none "
              "(htsim: no moves before there is traffic)"),
     GW_PARAM(struct plb_cfg, Q16, threshold, "50%",
-             "ecn: a round is congested when at least this share was marked (Linux)"),
+             "ecn: a round is congested when at least this share was marked (Linux)",
+             .most = GW_Q16_ONE),
     GW_PARAM(struct plb_cfg, COUNT, rounds, "12",
              "ecn: congested rounds in a row before a move (Linux)"),
     GW_PARAM(struct plb_cfg, COUNT, idle_rounds, "3",

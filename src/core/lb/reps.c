@@ -137,7 +137,8 @@ static void reps_on_timeout(void *state, const void *config, gw_time sent_at, gw
 
 static const struct gw_param params[] = {
     GW_PARAM(struct reps_cfg, COUNT, entropies, "256",
-             "entropies in use, 1 to 65536; at least 4 per path (Algorithm 4)"),
+             "entropies in use, 1 to 65536; at least 4 per path (Algorithm 4)", .least = 1,
+             .most = GW_ENTROPIES_MAX),
     {
         .name = "variant",
         .type = GW_PARAM_ENUM,

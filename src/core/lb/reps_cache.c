@@ -151,15 +151,18 @@ static void cache_on_timeout(void *state, const void *config, gw_time sent_at, g
 
 static const struct gw_param params[] = {
     GW_PARAM(struct cache_cfg, COUNT, entropies, "65536",
-             "entropies to draw from, 1 to 65536; at least 4 per path (the header field's range)"),
+             "entropies to draw from, 1 to 65536; at least 4 per path (the header field's range)",
+             .least = 1, .most = GW_ENTROPIES_MAX),
     GW_PARAM(struct cache_cfg, COUNT, slots, "8",
-             "entropies that are kept, 1 to 16 (the Ultra Ethernet simulator)"),
+             "entropies that are kept, 1 to 16 (the Ultra Ethernet simulator)", .least = 1,
+             .most = SLOTS_MAX),
     GW_PARAM(struct cache_cfg, COUNT, lifetime, "1",
              "packets per kept entropy; packets per ACK if those are coalesced (the authors' "
              "simulator)"),
     GW_PARAM(struct cache_cfg, COUNT, explore, "16",
              "packets at random entropies after a freeze, at most 65535 (the Ultra Ethernet "
-             "simulator)"),
+             "simulator)",
+             .most = UINT16_MAX),
     GW_PARAM(struct cache_cfg, TIME, freeze, "10ms",
              "least time that only kept entropies are used after a timeout (the authors' "
              "simulator)"),

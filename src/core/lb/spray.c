@@ -78,7 +78,8 @@ static void spray_on_timeout(void *state, const void *config, gw_time sent_at, g
 
 static const struct gw_param params[] = {
     GW_PARAM(struct spray_cfg, COUNT, entropies, "65536",
-             "entropies to draw from, 1 to 65536; at least 4 per path (the header field's range)"),
+             "entropies to draw from, 1 to 65536; at least 4 per path (the header field's range)",
+             .least = 1, .most = GW_ENTROPIES_MAX),
     {
         .name = "order",
         .type = GW_PARAM_ENUM,

@@ -29,8 +29,7 @@ static void pfabric_init(void *state, const void *config, const struct gw_path *
 {
     struct pfabric *p = state;
     const struct pfabric_cfg *cfg = config;
-    /* One that no answer can meet would never end, since it does not back off. */
-    gw_time rto = gw_rto_multiple(path, cfg->rto > GW_Q16_ONE ? cfg->rto : GW_Q16_ONE);
+    gw_time rto = gw_rto_multiple(path, cfg->rto);
     gw_time least = cfg->rto_min < GW_RTO_BASE_MAX ? cfg->rto_min : GW_RTO_BASE_MAX;
     rto = rto < least ? least : rto;
     *p = (struct pfabric){.rto = rto ? rto : 1};
@@ -73,9 +72,11 @@ static enum gw_loss_verdict pfabric_on_timeout(void *state, const void *config, 
     return is_probing(p, config) ? GW_LOSS_ASK : GW_LOSS_ALL;
 }
 
+/* An rto that no answer can meet would never end, since it does not back off. */
 static const struct gw_param params[] = {
     GW_PARAM(struct pfabric_cfg, Q16, rto, "3",
-             "timeout, multiple of the longest base RTT, at least 1 (section 4.2: about 3)"),
+             "timeout, multiple of the longest base RTT, at least 1 (section 4.2: about 3)",
+             .least = GW_Q16_ONE),
     GW_PARAM(struct pfabric_cfg, TIME, rto_min, "0",
              "smallest timeout; 0: none (DLCP, section 5.2, gives it TCP's)"),
     GW_PARAM(struct pfabric_cfg, COUNT, probe_after, "5",

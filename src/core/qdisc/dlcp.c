@@ -75,7 +75,7 @@ static const char *dlcp_check(const void *config)
         if (limit_of(cfg, class) < threshold_of(cfg, class))
             return "limits: no queue's limit may be below its threshold, from which on it drops "
                    "what is unimportant";
-    return gw_control_check(cfg->control);
+    return NULL;
 }
 
 static void dlcp_init(void *state, const void *config, uint32_t capacity)
@@ -127,10 +127,10 @@ static struct gw_pkt *dlcp_dequeue(void *state, const void *config,
 }
 
 /* Of the sequence that holds where there is no list. */
-#define SEQUENCE_PARAM(kind, field, initial_text, help_text)                                       \
+#define SEQUENCE_PARAM(kind, field, initial_text, ...)                                             \
     {                                                                                              \
         .name = #field, .type = GW_PARAM_##kind, .offset = offsetof(struct dlcp_cfg, field),       \
-        .initial = initial_text, .help = help_text, .unless = "thresholds"                         \
+        .initial = initial_text, .unless = "thresholds", .help = __VA_ARGS__                       \
     }
 
 static const struct gw_param params[] = {
@@ -139,7 +139,8 @@ static const struct gw_param params[] = {
                    "default step, best effort has a quarter of 512 KB per port)"),
     SEQUENCE_PARAM(Q16, step, "0.5",
                    "d: from class to class down to best effort, T more of T (own; the sequence is "
-                   "DLCP, section 4.2)"),
+                   "DLCP, section 4.2)",
+                   .least = -GW_Q16_ONE),
     GW_PARAM(struct dlcp_cfg, SIZES, thresholds, NULL,
              "S of each queue, from class 6 down to best effort, the last one for all behind; "
              "none: by threshold and step (DLCP, appendix B)"),

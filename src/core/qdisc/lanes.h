@@ -61,11 +61,6 @@ _Static_assert(sizeof(struct gw_lanes) <= GW_QDISC_STATE_MAX, "state fits");
 #define GW_LANES_DRAFTS "control=200 control_weight=1000"
 
 /* Bytes that the control queue may hold. */
-static inline const char *gw_control_check(gw_q16 multiple)
-{
-    return multiple < 0 ? "control: no queue is smaller than 0" : NULL;
-}
-
 static inline uint32_t gw_control_capacity(gw_q16 multiple, uint32_t capacity)
 {
     uint32_t bytes = gw_red_share(multiple, capacity);
@@ -76,8 +71,7 @@ static inline uint32_t gw_control_capacity(gw_q16 multiple, uint32_t capacity)
 static inline const char *gw_lanes_check(const void *config)
 {
     const struct gw_lanes_cfg *cfg = config;
-    const char *why = gw_red_check(&cfg->red);
-    return why ? why : gw_control_check(cfg->control);
+    return gw_red_check(&cfg->red);
 }
 
 static inline void gw_lanes_init(struct gw_lanes *lanes, const struct gw_lanes_cfg *cfg,

@@ -45,11 +45,6 @@ struct pfabric {
 
 _Static_assert(sizeof(struct pfabric) <= GW_QDISC_STATE_MAX, "state fits");
 
-static const char *pfabric_check(const void *config)
-{
-    return gw_control_check(((const struct pfabric_cfg *)config)->control);
-}
-
 /* Does not touch the rows: most ports never fill theirs. */
 static void pfabric_init(void *state, const void *config, uint32_t capacity)
 {
@@ -188,7 +183,6 @@ const struct gw_qdisc_ops gw_qdisc_pfabric = {
             .source = "pFabric, SIGCOMM 2013, section 4.1",
             .params = params,
             .param_count = sizeof(params) / sizeof(params[0]),
-            .check = pfabric_check,
             .cfg_size = sizeof(struct pfabric_cfg),
             .state_size = sizeof(struct pfabric),
         },

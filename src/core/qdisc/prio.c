@@ -21,8 +21,7 @@ _Static_assert(sizeof(struct prio) <= GW_QDISC_STATE_MAX, "state fits");
 static const char *prio_check(const void *config)
 {
     const struct prio_cfg *cfg = config;
-    const char *why = gw_red_check(&cfg->red);
-    return why ? why : gw_control_check(cfg->control);
+    return gw_red_check(&cfg->red);
 }
 
 static void prio_init(void *state, const void *config, uint32_t capacity)

@@ -71,8 +71,6 @@ static inline uint32_t gw_red_share(gw_q16 share, uint32_t capacity)
 
 static inline const char *gw_red_check(const struct gw_red_cfg *cfg)
 {
-    if (cfg->kmin < 0)
-        return "kmin: must not be below 0";
     return cfg->kmax < cfg->kmin ? "kmax: must not be below kmin" : NULL;
 }
 

@@ -3,7 +3,8 @@
  * endpoint.h), which both ends agree on.
  *
  *     below 2^31    of collectives: 9 bits of the call's order, 22 of the segment's, which begin
- *                   where the call's kind says (calls/communicator_collectives.c)
+ *                   where the call's kind says (calls/communicator_collectives.c); of questions
+ *                   about sums by servers, the via instead of a segment
  *     0x80......    of messages: 24 bits that the application chose
  *     0x90 to 0x93  of the store: kind, and 24 bits of a number (store.h)
  *     0xc0 to 0xc3  a FAILURE without payload: 4 bits of `reason`, 11 each of `about`, `found_by`

@@ -115,13 +115,29 @@ static int add_point(struct gw_drop_costs *costs, struct reader *reader, char *c
     return GW_OK;
 }
 
-static int read_line(struct gw_drop_costs *costs, struct reader *reader, char *text, bool *header)
+/* The next line without its end. Returns 1, 0 at the end of the file, or an error. */
+static int next_line(struct reader *reader, FILE *stream, char text[LINE_MAX_SIZE])
+{
+    uint32_t length = 0;
+    int c = getc(stream);
+    if (c == EOF)
+        return 0;
+    reader->line++;
+    for (; c != EOF && c != '\n'; c = getc(stream)) {
+        if (c == '\0')
+            return refuse(reader, "no text: there is a NUL byte");
+        if (length == LINE_MAX_SIZE - 2)
+            return refuse(reader, "the line is longer than %d characters", LINE_MAX_SIZE - 2);
+        text[length++] = (char)c;
+    }
+    text[length] = '\0';
+    text[strcspn(text, "\r")] = '\0';
+    return 1;
+}
+
+static int add_line(struct gw_drop_costs *costs, struct reader *reader, char *text, bool *header)
 {
     char *columns[COLUMNS];
-    size_t length = strcspn(text, "\r\n");
-    if (text[length] == '\0' && length == LINE_MAX_SIZE - 1)
-        return refuse(reader, "the line is longer than %d characters", LINE_MAX_SIZE - 2);
-    text[length] = '\0';
     text = gw_csv_trim(text);
     if (*text == '\0' || *text == '#')
         return GW_OK;
@@ -152,15 +168,13 @@ int gw_drop_costs_load(struct gw_drop_costs *costs, const char *path, uint32_t q
     struct reader reader = {.path = path, .queues = queues, .why = why, .why_size = why_size};
     char text[LINE_MAX_SIZE];
     bool header = false;
-    int error = GW_OK;
+    int more, error = GW_OK;
     FILE *stream = fopen(path, "r");
     if (!stream)
         return refuse(&reader, "%s", strerror(errno));
     *costs = (struct gw_drop_costs){0};
-    while (!error && fgets(text, sizeof(text), stream)) {
-        reader.line++;
-        error = read_line(costs, &reader, text, &header);
-    }
+    while (!error && (more = next_line(&reader, stream, text)) != 0)
+        error = more < 0 ? more : add_line(costs, &reader, text, &header);
     if (!error && ferror(stream)) {
         reader.line = 0;
         error = refuse(&reader, "%s", strerror(errno));

@@ -144,6 +144,14 @@ static int read_table(struct gw_model *model, struct reader *reader)
     return more;
 }
 
+/* Names the line in which the text ends before the file does. */
+static void refuse_nul(struct reader *reader, const char *text)
+{
+    for (reader->line = 1; (text = strchr(text, '\n')); text++)
+        reader->line++;
+    refuse(reader, GW_ERR_INVALID, "no text: there is a NUL byte");
+}
+
 /* The text of a file, to be freed; NULL with a sentence in reader->why. */
 static char *read_file(struct reader *reader)
 {
@@ -162,8 +170,10 @@ static char *read_file(struct reader *reader)
     bool is_text = strlen(text) == size;
     if (ferror(stream))
         refuse(reader, GW_ERR_SYSTEM, "%s", strerror(errno));
-    else if (!is_text || size > FILE_BYTES_MAX)
-        refuse(reader, GW_ERR_INVALID, is_text ? "larger than 64 MiB" : "no text");
+    else if (!is_text)
+        refuse_nul(reader, text);
+    else if (size > FILE_BYTES_MAX)
+        refuse(reader, GW_ERR_INVALID, "larger than 64 MiB");
     if (ferror(stream) || !is_text || size > FILE_BYTES_MAX) {
         free(text);
         text = NULL;

@@ -19,8 +19,8 @@ struct options {
 
 static const struct gw_param params[] = {
     GW_PARAM(struct options, BOOL, flag, "no", ""),
-    GW_PARAM(struct options, COUNT, count, "3", ""),
-    GW_PARAM(struct options, Q16, ratio, "0.8", ""),
+    GW_PARAM(struct options, COUNT, count, "3", "", .most = 100),
+    GW_PARAM(struct options, Q16, ratio, "0.8", "", .least = -GW_Q16_ONE),
     GW_PARAM(struct options, TIME, time, "1500ns", ""),
     {.name = "bytes",
      .type = GW_PARAM_BYTES,
@@ -102,6 +102,10 @@ static void schema_read__says_what_was_expected(void **state)
         {"time: 1s\ncount: 3us\n", ":2: count: wrong or missing unit: 3us; expected a whole"},
         {"count: 5000000000\n", ":1: count: value out of range: 5000000000; expected a whole"},
         {"ratio: 1x\n", ":1: ratio: wrong or missing unit: 1x; expected a number such as"},
+        {"ratio: -1.1\n", ":1: ratio: value out of range: -1.1; expected a number such as 0.25, "
+                          "or 25%: at least -1"},
+        {"count: 101\n", ":1: count: value out of range: 101; expected a whole number: from 0 to "
+                         "100"},
         {"time: 600\n", ":1: time: wrong or missing unit: 600; expected a time such as 600ns"},
         {"bytes: 2MX\n", ":1: bytes: wrong or missing unit: 2MX; expected a size such as 2MiB"},
         {"rate: 10bps\n", ":1: rate: value out of range: 10bps; expected a rate such as"},

@@ -111,7 +111,7 @@ static void job_trace_read__refuses_what_is_no_text(void **state)
     (void)state;
     static const char text[] = HEADER "0,resnet50,8,1\n1ms,vgg16,4,50\0,9";
     struct gw_job_trace trace;
-    char name[32], why[512] = "", expected[64];
+    char name[32], why[512] = "", expected[128];
     generate_file(name, "");
     FILE *file = fopen(name, "w");
     assert_non_null(file);
@@ -119,7 +119,7 @@ static void job_trace_read__refuses_what_is_no_text(void **state)
     fclose(file);
     struct gw_workload_ctx ctx = {.directory = ".", .why = why, .why_size = sizeof(why)};
     assert_int_equal(gw_job_trace_read(&trace, name, &ctx), GW_ERR_INVALID);
-    snprintf(expected, sizeof(expected), "file %s:3: no text", name);
+    snprintf(expected, sizeof(expected), "file %s:3: no text: there is a NUL byte", name);
     assert_string_equal(why, expected);
     gw_job_trace_free(&trace);
     unlink(name);

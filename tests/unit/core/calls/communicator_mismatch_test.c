@@ -154,6 +154,44 @@ static void communicator_mismatch__by_via(void **state)
     }
 }
 
+/* Servers cannot tell: each via has shards of its own. Some rank asks the next one. */
+static void communicator_mismatch__by_via_of_servers(void **state)
+{
+    (void)state;
+    struct gw_call in_switches = {
+        .kind = GW_CALL_ALLREDUCE, .via = GW_VIA_INA, .type = GW_DTYPE_I32, .count = 5000};
+    struct gw_call past_them = in_switches;
+    past_them.via = GW_VIA_PS;
+    expect_nothing_of_any(&(struct pair){.of_one = in_switches, .of_others = past_them}, RANKS_MAX);
+    expect_nothing_of_any(&(struct pair){.of_one = past_them, .of_others = in_switches}, RANKS_MAX);
+}
+
+/* Who makes the same call is late, and not another one. */
+static void communicator_mismatch__is_not_to_be_late(void **state)
+{
+    (void)state;
+    static int32_t memory[RANKS_MAX][2 * 5000];
+    struct net net;
+    net_start(&net, &(struct plan){.world = 3, .servers = 1, .via = GW_VIA_INA, .whole = 4096});
+    for (uint32_t i = 0; i < 2 * 3; i++) {
+        uint32_t rank = i % 3;
+        struct gw_call call = {.kind = GW_CALL_ALLREDUCE,
+                               .via = i < 3 ? GW_VIA_PS : GW_VIA_INA,
+                               .type = GW_DTYPE_I32,
+                               .number = 1,
+                               .in = memory[rank],
+                               .out = memory[rank] + 5000,
+                               .count = 5000};
+        start(&net, rank, &call);
+        run_for(&net, STALL / 3);
+    }
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        assert_int_equal(events_of(&net.ranks[rank], GW_COMMUNICATOR_FAILED), 0);
+        assert_int_equal(events_of(&net.ranks[rank], GW_COMMUNICATOR_DONE), 2);
+    }
+    net_close(&net);
+}
+
 /* A message that is longer than the room for it ends at once, for both. */
 static void communicator_mismatch__by_length_of_a_message(void **state)
 {
@@ -227,6 +265,8 @@ int main(void)
         cmocka_unit_test(communicator_mismatch__by_bound_pull),
         cmocka_unit_test(communicator_mismatch__by_bound_via_ps),
         cmocka_unit_test(communicator_mismatch__by_via),
+        cmocka_unit_test(communicator_mismatch__by_via_of_servers),
+        cmocka_unit_test(communicator_mismatch__is_not_to_be_late),
         cmocka_unit_test(communicator_mismatch__by_length_of_a_message),
         cmocka_unit_test(communicator_mismatch__by_elements),
     };

@@ -43,7 +43,7 @@ static void loss_pfabric_period__is_three_round_trips(void **state)
     assert_int_equal(period(&d), 10 * GW_MS);
     d = detector_make("dlcp", "rto_min", "1ms");
     assert_int_equal(period(&d), GW_MS);
-    d = detector_make(NULL, "rto", "0");
+    d = detector_make(NULL, "rto", "1");
     assert_int_equal(period(&d), BRTT);
 }
 
