@@ -322,9 +322,11 @@ uint32_t gw_importance_fill(const struct gw_importance *importance, uint64_t *ma
         uint32_t count = left < GW_IMPORTANCE_BATCH ? (uint32_t)left : GW_IMPORTANCE_BATCH;
         for (uint32_t i = 0; i < count; i++)
             index[i] = (uint32_t)first + i;
-        uint64_t bits = gw_importance_weigh(importance, index, count);
-        mask[first / 64] |= bits << first % 64; /* batches divide words */
-        important += (uint32_t)__builtin_popcountll(bits);
+        uint32_t bits = gw_importance_weigh(importance, index, count);
+        for (uint32_t i = 0; i < count; i++) {
+            gw_bit_or(mask, first + i, bits >> i & 1);
+            important += bits >> i & 1;
+        }
     }
     return important;
 }
