@@ -377,6 +377,7 @@ static bool has_events(const struct gw_loop *loop)
 int gw_loop_turn(struct gw_loop *loop, gw_time until, char *error)
 {
     gw_time now = gw_loop_now(loop);
+    const bool looks = !loop->is_drained;
     int received = 0;
     loop->stats.turns++;
     loop->has_input = false;
@@ -384,7 +385,7 @@ int gw_loop_turn(struct gw_loop *loop, gw_time until, char *error)
     loop->is_idle = false;
     loop->due = now;
     expire_due(loop, now);
-    if (!loop->is_drained)
+    if (looks)
         received = receive(loop, error);
     if (loop->cfg.datapath)
         gw_datapath_set_silent(loop->cfg.datapath, 0); /* until the loop rests again */
@@ -397,7 +398,7 @@ int gw_loop_turn(struct gw_loop *loop, gw_time until, char *error)
      */
     bool is_done = received < GW_LOOP_RX_TRAINS && sent < TX_TRAINS_PER_TURN;
     bool has_more = loop->foreign_count || has_events(loop);
-    loop->is_drained = is_done && has_more;
+    loop->is_drained = looks && is_done && has_more; /* once: who leaves events lying is not deaf */
     if (!is_done || has_more)
         return GW_OK;
     loop->due = wake_time(loop);
