@@ -7,7 +7,8 @@
  * the application, whose next blocking call takes the turns itself. A job that nobody drives
  * answers nobody. So that is for a millisecond, and the thread does not park before all has left
  * that could, nor past a deadline, nor where others need this process always (the home). Calls that
- * are started, and not waited for, are the thread's.
+ * are started, and not waited for, are the thread's, and so are large ones: their packets are many
+ * enough to hide who is woken, and systems place a thread that does nothing else better.
  *
  * Invariant: whoever takes a turn holds `turn`. Before the thread parks it says so, and looks at
  * the ring then; the application fills the ring, and looks then whether the thread is parked. So
@@ -26,7 +27,10 @@
 #include "net/clock.h"
 #include "net/yield.h"
 
-enum { SPINS_ALONE = 3 }; /* times as long as where two threads do */
+enum {
+    SPINS_ALONE = 3,          /* times as long as where two threads do */
+    DRIVEN_MAX = 1024 * 1024, /* bytes of a call that the application drives */
+};
 
 #define LASTS (1 * GW_MS) /* a call that takes longer */
 
@@ -195,7 +199,8 @@ bool gw_io_send(struct gw_io *io, const struct gw_call *call, bool waits)
     const struct gw_command command = {.call = *call};
     if (!gw_spsc_push(&io->commands, &command, sizeof(command)))
         return false;
-    if (!waits || !atomic_load(&io->is_parked))
+    io->drives = waits && call->count <= DRIVEN_MAX / gw_dtype_size(call->type);
+    if (!io->drives || !atomic_load(&io->is_parked))
         gw_io_wake(io->to_thread);
     return true;
 }
@@ -224,7 +229,7 @@ bool gw_io_receive(struct gw_io *io, struct gw_completion *completion, int wait_
         return true;
     if (wait_ms == 0)
         return false;
-    if (claim(io))
+    if (io->drives && claim(io))
         return drive(io, completion,
                      wait_ms < 0 ? GW_TIME_NEVER
                                  : gw_time_add(gw_clock_now(), (gw_time)wait_ms * GW_MS));

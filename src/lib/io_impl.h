@@ -36,9 +36,9 @@ struct gw_io {
                                              sleep: nor does who drives */
     _Atomic gw_time crowded_until;        /* until then both do */
     pthread_t thread;
-    pthread_mutex_t turn; /* who holds it drives */
-    pthread_cond_t unpark;
-    atomic_bool is_parked;                          /* the thread waits for `unpark`, for a while */
+    pthread_mutex_t turn;  /* who holds it drives */
+    atomic_bool is_parked; /* the thread does not drive, for a while */
+    bool drives; /* the application's own: it may, until the call that it sent last ends */
     char text[GW_IO_TEXT_MAX];                      /* written before the failure is reported */
     char refusals[GW_IO_CALLS_MAX][GW_IO_TEXT_MAX]; /* of the last call of each place, or empty;
                                                        written before its completion */
