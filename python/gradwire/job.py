@@ -24,7 +24,7 @@ from .errors import BusyError, ClosedError, Error, InvalidError, error_of
 from .memory import BYTES, Array, Memory
 from .native import ffi, fill, lib, text_of, value_of
 from .options import CallOptions, JobOptions, Op, Via
-from .parts import Parts, worth_callback
+from .parts import Told, worth_callback
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -60,14 +60,14 @@ class Call:
     """A call that was started, of this name. Its memory is the job's until it has ended."""
 
     def __init__(
-        self, job: Job, name: str, memories: list[Memory], kept: list[Any], parts: Parts | None
+        self, job: Job, name: str, memories: list[Memory], kept: list[Any], told: Told | None
     ) -> None:
         self.name = name
         self.rank = job.rank
         self._job = job
         self._memories = memories
         self._kept = kept
-        self._parts = parts
+        self._told = told
         self._number = ffi.new("gradwire_call *")  # 0 until the library has it
         self._has_ended = False
         self._error: Error | None = None
@@ -83,8 +83,9 @@ class Call:
         return self._job._look(self)
 
     def _end(self, error: Error | None) -> None:
-        if self._parts and not error:
-            self._parts.end()
+        if self._told:
+            self._told.end(has_failed=error is not None)
+            self._told = None
         for memory in self._memories:
             memory.release()
         self._kept = []
@@ -299,44 +300,57 @@ class Job:
     def _start(self, name: str, options: CallOptions, *arguments: Any) -> Call:
         """Starts gradwire_NAME_with(); while as many calls are in work as can be, it waits."""
         memories = [each for each in arguments if isinstance(each, Memory)]
-        kept, how = self._how(name, options, memories)
-        call = Call(self, name, memories, kept, options.get("parts"))
+        kept, how, told = self._how(name, options, memories)
+        call = Call(self, name, memories, kept, told)
         values = [each.pointer if isinstance(each, Memory) else each for each in arguments]
         function = getattr(lib, f"gradwire_{name}_with")
+        try:
+            self._begin(call, lambda: function(self._opened(), *values, how, call._number))
+        finally:
+            if told and not call._number[0]:
+                told.end(has_failed=True)
+        return call
+
+    def _begin(self, call: Call, start: Callable[[], int]) -> None:
+        """Starts a call of the library's, or raises why it is refused."""
         while True:
             with self._turn:
                 in_work = list(self._calls)
                 self._calls[call] = None
                 try:
-                    error = self._error(function(self._opened(), *values, how, call._number))
+                    error = self._error(start())
                 except (TypeError, OverflowError) as wrong:
-                    error = InvalidError(f"rank {self.rank}: {name}: {wrong}")
-                if not error:
-                    return call
-                del self._calls[call]
+                    error = InvalidError(f"rank {self.rank}: {call.name}: {wrong}")
+                finally:
+                    if not call._number[0]:
+                        del self._calls[call]
+            if not error:
+                return
             if not isinstance(error, BusyError) or not in_work:
                 raise error
             self._wait_until(functools.partial(_has_any_ended, in_work))
 
     def _how(
         self, name: str, options: CallOptions, memories: list[Memory]
-    ) -> tuple[list[Any], Any]:
-        """The library's options of a call, and what must live as long as it."""
+    ) -> tuple[list[Any], Any, Told | None]:
+        """The library's options of a call, with what must live as long as it."""
         values: dict[str, Any] = dict(options)
         if not values:
-            return [], ffi.NULL
+            return [], ffi.NULL, None
         parts, worth = values.pop("parts", None), values.pop("worth", None)
         how = ffi.new("struct gradwire_call_options *")
         lib.gradwire_call_options_init(how, ffi.sizeof("struct gradwire_call_options"))
         kept = [how, *fill(how, values)]
         fragments = self._fragments(name, how, memories)
-        if parts is not None:
-            how.parts = parts.begin(fragments * (self.world if name == "allgather" else 1))
         if worth is not None:
             sent = fragments * (self.world if name == "reduce_scatter" else 1)
             kept.append(worth_callback(worth, sent))
             how.worth, how.importance = kept[-1], value_of("importance", "worth")
-        return kept, how
+        if parts is None:
+            return kept, how, None
+        told = Told(parts, fragments * (self.world if name == "allgather" else 1))
+        how.parts = told.struct
+        return kept, how, told
 
     def _fragments(self, name: str, how: Any, memories: list[Memory]) -> int:
         """How many a call has; where some memory is of all ranks, in the part of each."""

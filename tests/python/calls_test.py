@@ -272,6 +272,39 @@ class CallsTest(unittest.TestCase):
 
         in_threads(2, body)
 
+    def test_parts__are_of_one_call_at_a_time(self):
+        def body(job):
+            other, parts, room = 1 - job.rank, gradwire.Parts(), bytearray(3000)
+
+            def told():
+                return parts.fragment, parts.count, parts.missing, parts.arrived, parts.contributors
+
+            call = job.start_receive(room, other, bound=0.1, parts=parts)
+            with self.assertRaisesRegex(gradwire.InvalidError, "parts is of another call, which"):
+                job.start_receive(bytearray(1), other, tag=1, parts=parts)
+            self.assertEqual(told(), (0, 0, 0, [], []))
+            gc.collect()
+            job.send(b"x" * len(room), other)
+            call.wait()
+            self.assertEqual(told(), (1408, 3, 0, [True] * 3, [1] * 3))
+            for wrong in ({"bound": 0.9}, {"bound": "much"}, {"op": "average"}):
+                with self.assertRaises(gradwire.InvalidError):
+                    job.allreduce(np.ones(7, "i4"), parts=parts, **wrong)
+            self.assertEqual(told(), (1408, 3, 0, [True] * 3, [1] * 3))
+            job.allreduce(np.ones(7, "i4"), parts=parts)
+            self.assertEqual((parts.count, parts.contributors), (1, [2]))
+            late = job.start_receive(room, other, tag=2, parts=parts)
+            job.barrier()
+            job.close()
+            with self.assertRaises(gradwire.Error):
+                late.wait()
+            self.assertEqual((parts.count, parts.contributors), (1, [2]))
+            return parts
+
+        parts, _ = in_threads(2, body)
+        in_threads(1, lambda job: job.allreduce(np.ones(1, "f4"), parts=parts))
+        self.assertEqual((parts.count, parts.contributors), (1, [1]))
+
     def test_failure__ends_the_job(self):
         def body(job):
             with self.assertRaisesRegex(gradwire.ResultOverflowError, f"^rank {job.rank}: "):
