@@ -228,6 +228,14 @@ int gw_call_parts_begin(struct gw_call_parts *parts, const struct gradwire_call_
     return GRADWIRE_OK;
 }
 
+bool gw_call_parts_tells(const struct gw_call_parts *parts, const struct gradwire_parts *told)
+{
+    if (!parts->told)
+        return false;
+    return parts->told == told || (told->arrived && told->arrived == parts->terms.arrived) ||
+           (told->contributors && told->contributors == parts->terms.counts);
+}
+
 void gw_call_parts_end(struct gw_call_parts *parts, uint64_t bytes, uint64_t missing)
 {
     free(parts->important);

@@ -205,7 +205,19 @@ void gradwire_call_options_init(struct gradwire_call_options *options, size_t si
     memcpy(options, &defaults, size < sizeof(defaults) ? size : sizeof(defaults));
 }
 
-static int check_options(const struct gradwire_call_options *options)
+/* Whether nobody else is to be told in the same memory. */
+static int check_told(const struct gradwire *job, const struct gradwire_parts *told)
+{
+    for (uint32_t at = 0; at < GW_IO_CALLS_MAX; at++)
+        if (gw_call_parts_tells(&job->parts[at], told))
+            return gw_calls_fail(GRADWIRE_ERR_INVALID,
+                                 "parts, or an array of it, is of call %llu, which was not waited "
+                                 "for",
+                                 (unsigned long long)job->begun[at]);
+    return GRADWIRE_OK;
+}
+
+static int check_options(const struct gradwire *job, const struct gradwire_call_options *options)
 {
     if (options->size != sizeof(*options)) /* so far there has been one version */
         return gw_calls_fail(GRADWIRE_ERR_INVALID,
@@ -213,7 +225,7 @@ static int check_options(const struct gradwire_call_options *options)
     if ((uint32_t)options->via > GRADWIRE_VIA_DEFAULT)
         return gw_calls_fail(GRADWIRE_ERR_INVALID, "via is %d: none of ina, ps and ring",
                              options->via);
-    return GRADWIRE_OK;
+    return options->parts ? check_told(job, options->parts) : GRADWIRE_OK;
 }
 
 /* The next number whose place is free: its last call has ended, and was asked for since. A call
@@ -258,7 +270,7 @@ static int start(struct gradwire *job, struct gw_call *call,
 
 int gw_calls_run(struct gradwire *job, struct gw_call *call, struct gw_calls_how how)
 {
-    int code = how.options ? check_options(how.options) : GRADWIRE_OK;
+    int code = how.options ? check_options(job, how.options) : GRADWIRE_OK;
     call->via = how.options ? (enum gw_via)how.options->via : GW_VIA_DEFAULT;
     if (!code)
         code = start(job, call, how.options, how.call == NULL);
@@ -275,7 +287,7 @@ int gw_calls_run_empty(struct gradwire *job, struct gw_call *call,
 {
     char error[GW_NET_ERROR_MAX];
     struct gw_call_parts parts;
-    int code = options ? check_options(options) : GRADWIRE_OK;
+    int code = options ? check_options(job, options) : GRADWIRE_OK;
     if (code || !options)
         return code;
     call->via = (enum gw_via)options->via;

@@ -338,6 +338,40 @@ static int refusals(gradwire *job, int rank)
     return failed;
 }
 
+/* What one call is told nobody else may write before it was waited for. */
+static int overlapping(gradwire *job, int rank)
+{
+    struct told told, other;
+    struct gradwire_call_options get = bounded(&told, 0.1, 0), put = bounded(&other, 0.1, 0);
+    char heard[2], word = 'x';
+    int to = (rank + 1) % WORLD, from = (rank + WORLD - 1) % WORLD;
+    gradwire_call receive;
+    CHECK(gradwire_receive_with(job, &heard[0], 1, from, TAG, &get, &receive) == 0);
+    int failed = refused(job, &get, 1, "parts, or an array of it, is of call 1, which was", rank);
+    other.parts.arrived = told.arrived;
+    failed |= refused(job, &put, 1, "is of call 1", rank);
+    other.parts.arrived = NULL;
+    other.parts.contributors = told.contributors;
+    failed |= refused(job, &put, 1, "is of call 1", rank);
+    CHECK(gradwire_allreduce_with(job, &word, &word, 0, GRADWIRE_UINT8, GRADWIRE_SUM, &get, NULL) ==
+          GRADWIRE_ERR_INVALID);
+    other.parts.contributors = NULL;
+    CHECK(gradwire_send_with(job, &word, 1, to, TAG, &put, NULL) == 0);
+    CHECK(gradwire_wait(job, receive) == 0);
+    CHECK(told.parts.count == 1 && told.parts.missing == 0 && heard[0] == word);
+    CHECK(gradwire_receive_with(job, &heard[1], 1, from, TAG, &get, &receive) == 0);
+    CHECK(gradwire_send_with(job, &word, 1, to, TAG, &put, NULL) == 0);
+    CHECK(gradwire_wait(job, receive) == 0);
+    CHECK(gradwire_barrier(job) == 0);
+    return failed;
+}
+
+static void bounded_calls__that_overlap_are_told_apart(void **state)
+{
+    (void)state;
+    run_job(overlapping, GRADWIRE_VIA_RING);
+}
+
 /* A call without elements is none that has no options. */
 static int empty_calls(gradwire *job, int rank)
 {
@@ -381,6 +415,7 @@ int main(void)
         cmocka_unit_test(bounded_calls__leave_all_ranks_with_the_same_sums),
         cmocka_unit_test(bounded_calls__count_fragments_of_each_ranks_part),
         cmocka_unit_test(bounded_calls__ask_for_the_worth_of_each_fragment_once),
+        cmocka_unit_test(bounded_calls__that_overlap_are_told_apart),
         cmocka_unit_test(bounded_calls__without_elements_have_no_fragments),
         cmocka_unit_test(bounded_calls__refuse_what_they_cannot_do),
     };
