@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -24,7 +25,7 @@ from .errors import BusyError, ClosedError, Error, InvalidError, error_of
 from .memory import BYTES, Array, Memory
 from .native import ffi, fill, lib, text_of, value_of
 from .options import CallOptions, JobOptions, Op, Via
-from .parts import Told, worth_callback
+from .parts import Told, Worth
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -56,18 +57,25 @@ def _close_late(opened: Future[Any]) -> None:
         lib.gradwire_close(opened.result())
 
 
+@dataclass
+class _How:
+    """Options of a call as the library takes them, and what must live as long as it."""
+
+    options: Any = ffi.NULL
+    kept: list[Any] = field(default_factory=list)
+    told: Told | None = None
+    worth: Worth | None = None
+
+
 class Call:
     """A call that was started, of this name. Its memory is the job's until it has ended."""
 
-    def __init__(
-        self, job: Job, name: str, memories: list[Memory], kept: list[Any], told: Told | None
-    ) -> None:
+    def __init__(self, job: Job, name: str, memories: list[Memory], how: _How) -> None:
         self.name = name
         self.rank = job.rank
         self._job = job
         self._memories = memories
-        self._kept = kept
-        self._told = told
+        self._how = how
         self._number = ffi.new("gradwire_call *")  # 0 until the library has it
         self._has_ended = False
         self._error: Error | None = None
@@ -83,12 +91,11 @@ class Call:
         return self._job._look(self)
 
     def _end(self, error: Error | None) -> None:
-        if self._told:
-            self._told.end(has_failed=error is not None)
-            self._told = None
+        if self._how.told:
+            self._how.told.end(has_failed=error is not None)
         for memory in self._memories:
             memory.release()
-        self._kept = []
+        self._how = _How()
         self._error = error
         self._has_ended = True
 
@@ -290,25 +297,27 @@ class Job:
 
     def _collective(self, name: str, options: CallOptions, given: Memory, *arguments: Any) -> Call:
         """Starts a collective. The library starts none of nothing; here it has ended at once."""
-        if given.bytes > 0:
-            return self._start(name, options, given, *arguments)
-        self._opened()
-        call = Call(self, name, [], [], None)
-        call._end(None)
-        return call
+        return self._start(name, options, given, *arguments, is_empty=given.bytes == 0)
 
-    def _start(self, name: str, options: CallOptions, *arguments: Any) -> Call:
+    def _start(
+        self, name: str, options: CallOptions, *arguments: Any, is_empty: bool = False
+    ) -> Call:
         """Starts gradwire_NAME_with(); while as many calls are in work as can be, it waits."""
         memories = [each for each in arguments if isinstance(each, Memory)]
-        kept, how, told = self._how(name, options, memories)
-        call = Call(self, name, memories, kept, told)
+        how = self._how(name, options, memories)
+        call = Call(self, name, memories, how)
         values = [each.pointer if isinstance(each, Memory) else each for each in arguments]
+        place = ffi.NULL if is_empty else call._number
         function = getattr(lib, f"gradwire_{name}_with")
         try:
-            self._begin(call, lambda: function(self._opened(), *values, how, call._number))
+            self._begin(call, lambda: function(self._opened(), *values, how.options, place))
+            if is_empty:
+                call._end(None)
+            if how.worth and how.worth.interrupt:
+                raise how.worth.interrupt
         finally:
-            if told and not call._number[0]:
-                told.end(has_failed=True)
+            if how.told and not call._number[0] and not call._has_ended:
+                how.told.end(has_failed=True)
         return call
 
     def _begin(self, call: Call, start: Callable[[], int]) -> None:
@@ -330,27 +339,23 @@ class Job:
                 raise error
             self._wait_until(functools.partial(_has_any_ended, in_work))
 
-    def _how(
-        self, name: str, options: CallOptions, memories: list[Memory]
-    ) -> tuple[list[Any], Any, Told | None]:
-        """The library's options of a call, with what must live as long as it."""
+    def _how(self, name: str, options: CallOptions, memories: list[Memory]) -> _How:
+        """Options as the library takes them."""
         values: dict[str, Any] = dict(options)
         if not values:
-            return [], ffi.NULL, None
+            return _How()
         parts, worth = values.pop("parts", None), values.pop("worth", None)
-        how = ffi.new("struct gradwire_call_options *")
-        lib.gradwire_call_options_init(how, ffi.sizeof("struct gradwire_call_options"))
-        kept = [how, *fill(how, values)]
-        fragments = self._fragments(name, how, memories)
+        given = ffi.new("struct gradwire_call_options *")
+        lib.gradwire_call_options_init(given, ffi.sizeof("struct gradwire_call_options"))
+        how = _How(given, fill(given, values))
+        fragments = self._fragments(name, given, memories)
         if worth is not None:
-            sent = fragments * (self.world if name == "reduce_scatter" else 1)
-            kept.append(worth_callback(worth, sent))
-            how.worth, how.importance = kept[-1], value_of("importance", "worth")
-        if parts is None:
-            return kept, how, None
-        told = Told(parts, fragments * (self.world if name == "allgather" else 1))
-        how.parts = told.struct
-        return kept, how, told
+            how.worth = Worth(worth, fragments * (self.world if name == "reduce_scatter" else 1))
+            given.worth, given.importance = how.worth.function, value_of("importance", "worth")
+        if parts is not None:
+            how.told = Told(parts, fragments * (self.world if name == "allgather" else 1))
+            given.parts = how.told.struct
+        return how
 
     def _fragments(self, name: str, how: Any, memories: list[Memory]) -> int:
         """How many a call has; where some memory is of all ranks, in the part of each."""

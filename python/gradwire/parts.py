@@ -59,8 +59,30 @@ class Told:
         parts._in_work.release()
 
 
-def worth_callback(worth: Sequence[float], count: int) -> Any:
-    """The library's function for what each of `count` fragments is worth."""
-    if len(worth) != count:
-        raise InvalidError(f"worth is of {len(worth)} fragments: this rank sends {count}")
-    return ffi.callback("gradwire_worth *", lambda fragment, size, index, context: worth[index])
+class Worth:
+    """What each fragment is worth, in numbers that are there before the library asks for them."""
+
+    def __init__(self, worth: Sequence[float], count: int) -> None:
+        try:
+            given = len(worth)
+        except TypeError as error:
+            raise InvalidError(
+                f"worth is {type(worth).__name__}: a sequence of numbers is expected"
+            ) from error
+        if given != count:
+            raise InvalidError(f"worth is of {given} fragments: this rank sends {count}")
+        numbers = self._numbers = ffi.new("double[]", count)
+        for i in range(count):
+            try:
+                numbers[i] = worth[i]
+            except (TypeError, ValueError, OverflowError) as error:
+                raise InvalidError(f"worth of fragment {i} is no number: {error}") from error
+        self.interrupt: BaseException | None = None  # Ctrl-C, in the middle of the call's start
+        self.function = ffi.callback(
+            "gradwire_worth *",
+            lambda fragment, size, index, context: numbers[index],
+            onerror=self._note,
+        )
+
+    def _note(self, kind: type[BaseException], error: BaseException, trace: Any) -> None:
+        self.interrupt = error
