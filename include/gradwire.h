@@ -262,7 +262,8 @@ GRADWIRE_API void gradwire_call_options_init(struct gradwire_call_options *optio
 
 /* Fragments that a call of `count` elements (of a message: bytes, as GRADWIRE_UINT8) via `via` has;
  * GRADWIRE_VIA_DEFAULT is the job's. All but all-reduces go by ring. An all-gather has so many for
- * each rank: parts of ranks begin with a fragment. */
+ * each rank: parts of ranks begin with a fragment. 0 of an argument that is out of its range, of
+ * which gradwire_last_error() tells. */
 GRADWIRE_API size_t gradwire_fragments(const gradwire *job, size_t count, enum gradwire_type type,
                                        enum gradwire_via via);
 

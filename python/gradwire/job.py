@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from .errors import BusyError, ClosedError, Error, InvalidError, error_of
+from .errors import BusyError, ClosedError, Error, ForkedError, InvalidError, error_of
 from .memory import BYTES, Array, Memory
 from .native import ffi, fill, lib, text_of, value_of
 from .options import CallOptions, JobOptions, Op, Via
@@ -186,7 +186,7 @@ class Job:
     def fragments(self, data: Array, via: Via = "default") -> int:
         """How many fragments an all-reduce of this data has; all other calls go via ring."""
         count, kind = Memory(data, "data").moved()
-        return int(lib.gradwire_fragments(self._opened(), count, kind, value_of("via", via)))
+        return self._count_fragments(count, kind, value_of("via", via))
 
     # Collectives: all ranks start them in the same order, with equal arguments but for memory.
 
@@ -364,7 +364,14 @@ class Job:
             return 0
         count, kind = (part.bytes, BYTES) if name in ("send", "receive") else part.moved()
         via = how.via if name == "allreduce" else value_of("via", "ring")
-        return int(lib.gradwire_fragments(self._opened(), count, kind, via))
+        return self._count_fragments(count, kind, via)
+
+    def _count_fragments(self, count: int, kind: int, via: int) -> int:
+        with self._turn:
+            fragments = int(lib.gradwire_fragments(self._opened(), count, kind, via))
+        if count and not fragments:  # of arguments that are right: this is a child of the process
+            raise error_of(ForkedError.code, self.rank, text_of(lib.gradwire_last_error()))
+        return fragments
 
     def _opened(self) -> Any:
         """The library's job."""

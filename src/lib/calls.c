@@ -205,6 +205,13 @@ void gradwire_call_options_init(struct gradwire_call_options *options, size_t si
     memcpy(options, &defaults, size < sizeof(defaults) ? size : sizeof(defaults));
 }
 
+static int check_via(enum gradwire_via via)
+{
+    if ((uint32_t)via > GRADWIRE_VIA_DEFAULT)
+        return gw_calls_fail(GRADWIRE_ERR_INVALID, "via is %d: none of ina, ps and ring", via);
+    return GRADWIRE_OK;
+}
+
 /* Whether nobody else is to be told in the same memory. */
 static int check_told(const struct gradwire *job, const struct gradwire_parts *told)
 {
@@ -222,10 +229,8 @@ static int check_options(const struct gradwire *job, const struct gradwire_call_
     if (options->size != sizeof(*options)) /* so far there has been one version */
         return gw_calls_fail(GRADWIRE_ERR_INVALID,
                              "the options of the call are of another version of the library");
-    if ((uint32_t)options->via > GRADWIRE_VIA_DEFAULT)
-        return gw_calls_fail(GRADWIRE_ERR_INVALID, "via is %d: none of ina, ps and ring",
-                             options->via);
-    return options->parts ? check_told(job, options->parts) : GRADWIRE_OK;
+    int code = check_via(options->via);
+    return code || !options->parts ? code : check_told(job, options->parts);
 }
 
 /* The next number whose place is free: its last call has ended, and was asked for since. A call
@@ -301,7 +306,7 @@ int gw_calls_run_empty(struct gradwire *job, struct gw_call *call,
 size_t gradwire_fragments(const struct gradwire *job, size_t count, enum gradwire_type type,
                           enum gradwire_via via)
 {
-    if ((uint32_t)type > GRADWIRE_UINT8)
+    if (gw_calls_check(job) || gw_calls_check_type(type) || check_via(via))
         return 0;
     enum gw_via way = via == GRADWIRE_VIA_DEFAULT ? job->terms.via : (enum gw_via)via;
     size_t each = gw_call_parts_fragment(job->terms.mtu, (enum gw_dtype)type, way);
