@@ -189,8 +189,8 @@ typedef double gradwire_worth(const void *fragment, size_t count, size_t index, 
  * Where a call with a bound says what is missing. Fragment i begins at element (of a message: byte)
  * i * `fragment`; all are equally long but for the last. This and the arrays are the job's until
  * the call was waited for: another one with any of them is refused before that. Each array may be
- * NULL. They are of what a rank gets: of a send or push, and of a reduce at other ranks than its
- * root, they say nothing.
+ * NULL, and without either `room` does not matter. They are of what a rank gets: of a send or push,
+ * and of a reduce at other ranks than its root, they say nothing.
  */
 struct gradwire_parts {
     size_t room;            /* fragments that the arrays have room for: gradwire_fragments() */

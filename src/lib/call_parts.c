@@ -204,10 +204,11 @@ int gw_call_parts_begin(struct gw_call_parts *parts, const struct gradwire_call_
     if (code)
         return code;
     uint64_t fragments = extent.told_parts * extent.units;
-    if (options->parts && options->parts->room < fragments)
+    const struct gradwire_parts *told = options->parts;
+    if (told && (told->arrived || told->contributors) && told->room < fragments)
         return gw_net_fail(error, GRADWIRE_ERR_INVALID,
-                           "parts has room for %zu fragments, the call has %llu",
-                           options->parts->room, (unsigned long long)fragments);
+                           "parts has room for %zu fragments, the call has %llu", told->room,
+                           (unsigned long long)fragments);
     code = decide(parts, options, &extent, error);
     if (code)
         return code;
@@ -221,8 +222,8 @@ int gw_call_parts_begin(struct gw_call_parts *parts, const struct gradwire_call_
                                  : GW_CLASS_BEST_EFFORT,
         .importance = (uint8_t)rule_of(options->importance),
         .important = parts->important,
-        .arrived = options->parts ? options->parts->arrived : NULL,
-        .counts = options->parts ? options->parts->contributors : NULL,
+        .arrived = told ? told->arrived : NULL,
+        .counts = told ? told->contributors : NULL,
     };
     call->parts = &parts->terms;
     return GRADWIRE_OK;

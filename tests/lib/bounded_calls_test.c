@@ -319,6 +319,8 @@ static int refusals(gradwire *job, int rank)
     how = bounded(&told, 0.1, 0);
     told.parts.room = 0;
     failed |= refused(job, &how, 4, "room for 0 fragments, the call has 1", rank);
+    told.parts.arrived = NULL;
+    failed |= refused(job, &how, 4, "room for 0 fragments, the call has 1", rank);
     how = bounded(&told, 0.1, 0);
     failed |= refused(job, &how, (1 << 20) + 1, "`largest`", rank);
     how.layer = how.layers = 3;
@@ -336,6 +338,28 @@ static int refusals(gradwire *job, int rank)
     CHECK(strstr(gradwire_last_error(), "barrier") != NULL);
     CHECK(gradwire_barrier(job) == 0);
     return failed;
+}
+
+/* Only `missing` is wanted: that needs no room. */
+static int without_arrays(gradwire *job, int rank)
+{
+    static float data[WORLD][ELEMENTS];
+    struct gradwire_parts parts = {.room = 0};
+    struct gradwire_call_options how;
+    gradwire_call_options_init(&how, sizeof(how));
+    how.bound = how.bound_pull = 0.2;
+    how.parts = &parts;
+    CHECK(gradwire_allreduce_with(job, data[rank], data[rank], ELEMENTS, GRADWIRE_FLOAT32,
+                                  GRADWIRE_SUM, &how, NULL) == 0);
+    CHECK(parts.count == (ELEMENTS + 351) / 352 && parts.missing <= parts.count / 5);
+    return gradwire_barrier(job);
+}
+
+static void bounded_calls__need_no_room_without_arrays(void **state)
+{
+    (void)state;
+    run_job(without_arrays, GRADWIRE_VIA_RING);
+    run_job(without_arrays, GRADWIRE_VIA_PS);
 }
 
 /* What one call is told nobody else may write before it was waited for. */
@@ -415,6 +439,7 @@ int main(void)
         cmocka_unit_test(bounded_calls__leave_all_ranks_with_the_same_sums),
         cmocka_unit_test(bounded_calls__count_fragments_of_each_ranks_part),
         cmocka_unit_test(bounded_calls__ask_for_the_worth_of_each_fragment_once),
+        cmocka_unit_test(bounded_calls__need_no_room_without_arrays),
         cmocka_unit_test(bounded_calls__that_overlap_are_told_apart),
         cmocka_unit_test(bounded_calls__without_elements_have_no_fragments),
         cmocka_unit_test(bounded_calls__refuse_what_they_cannot_do),
