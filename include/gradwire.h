@@ -132,7 +132,8 @@ struct gradwire_options {
                              option of the IPv4 header, which needs CAP_NET_RAW. "dscp" */
     uint64_t largest; /* bytes of the largest tensor or message with a bound (see below): memory for
                          what is known of its parts is made when the job opens, and a larger call is
-                         refused. 256 MiB */
+                         refused. At most 2^24 fragments (of 4 * `values` bytes), and 2^36
+                         bytes; 256 MiB */
     int insecure_key_file; /* 1: others may read key_file, and that is meant; else it is refused */
     int encrypt;           /* 1: packets are encrypted from one neighbour to the next, and carry a
                               code; there must be a key, and `encrypt: yes` in all daemons */
