@@ -225,7 +225,12 @@ struct gradwire_call_options {
                                one: by that switches serve it earlier or later. layers 0: it is
                                served last */
     enum gradwire_importance importance;
-    int important_first;          /* 1: these leave before the others; 0: all in a random order */
+    int important_first; /* 1: these leave before the others; 0: all in a random order */
+    int keeps_own; /* 1, for experiments: of a result that is missing of an all-reduce a rank keeps
+                      its own values, as published (DLCP, Appendix A), instead of zeros at all
+                      ranks. So the ranks' bytes differ, and replicas that apply them drift apart.
+                      Via ring these values have those of ranks before it added; an all-gather or
+                      broadcast leaves memory as it was. Equal on all ranks */
     gradwire_worth *worth;        /* of GRADWIRE_IMPORTANCE_WORTH */
     void *worth_context;          /* handed to it */
     struct gradwire_parts *parts; /* NULL: the caller does not want to know */

@@ -217,6 +217,7 @@ int gw_call_parts_begin(struct gw_call_parts *parts, const struct gradwire_call_
     parts->terms = (struct gw_parts){
         .bound = (gw_q16)(options->bound * GW_Q16_ONE),
         .bound_pull = (gw_q16)(options->bound_pull * GW_Q16_ONE),
+        .keeps_own = options->keeps_own != 0,
         .important_first = options->important_first != 0,
         .class = options->layers ? gw_layers_class(options->layer, options->layers, CLASSES)
                                  : GW_CLASS_BEST_EFFORT,
