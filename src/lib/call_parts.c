@@ -1,6 +1,7 @@
 /* The terms of calls that may lose a part; see call_parts.h. */
 #include "lib/call_parts.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/bits.h"
@@ -12,6 +13,9 @@
 enum {
     CLASSES = 6,        /* of layers: best effort is for who says nothing */
     LAYERS_MAX = 65536, /* more than any network has */
+    DIGITS_MIN = 6,     /* of a number, ... */
+    DIGITS_MAX = 17,    /* ... with which every double is another text, ... */
+    NUMBER_MAX = 32,    /* ... of fewer characters */
 };
 
 #define BOUND_MAX  0.5
@@ -74,15 +78,27 @@ static struct extent extent_of(const struct gw_call *call, const struct gw_call_
     return extent;
 }
 
+/* With as many digits as tell it from all other numbers. */
+static const char *text_of(double number, char text[NUMBER_MAX])
+{
+    for (int digits = DIGITS_MIN; digits <= DIGITS_MAX; digits++) {
+        snprintf(text, NUMBER_MAX, "%.*g", digits, number);
+        if (strtod(text, NULL) == number)
+            break;
+    }
+    return text;
+}
+
 static int check(const struct gradwire_call_options *options, const struct gw_call *call,
                  char *error)
 {
+    char text[NUMBER_MAX];
     const double bounds[] = {options->bound, options->bound_pull};
     for (int i = 0; i < 2; i++)
         if (bounds[i] != 0 && !(bounds[i] >= BOUND_UNIT && bounds[i] <= BOUND_MAX))
             return gw_net_fail(error, GRADWIRE_ERR_INVALID,
-                               "%s is %g: expected 0, or a part from 1/65536 to %g",
-                               i ? "bound_pull" : "bound", bounds[i], BOUND_MAX);
+                               "%s is %s: expected 0, or a part from 1/65536 to %g",
+                               i ? "bound_pull" : "bound", text_of(bounds[i], text), BOUND_MAX);
     if (options->layers > LAYERS_MAX || (options->layers && options->layer >= options->layers))
         return gw_net_fail(error, GRADWIRE_ERR_INVALID,
                            "layer is %u of %u: they are counted from 0, and at most %d",

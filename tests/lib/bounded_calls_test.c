@@ -5,6 +5,8 @@
  */
 #include "lib/thread_ranks.h"
 
+#include <math.h>
+
 #include "base/bits.h"
 
 enum {
@@ -387,6 +389,12 @@ static int refusals(gradwire *job, int rank)
     struct told told;
     struct gradwire_call_options how = bounded(&told, 0.6, 0);
     int failed = refused(job, &how, 4, "bound is 0.6", rank);
+    how = bounded(&told, 0.5000001, 0);
+    failed |= refused(job, &how, 4, "bound is 0.5000001: ", rank);
+    how = bounded(&told, 0.5 + 0x1p-53, 0);
+    failed |= refused(job, &how, 4, "bound is 0.5000000000000001: ", rank);
+    how = bounded(&told, NAN, 0);
+    failed |= refused(job, &how, 4, "bound is nan: ", rank);
     how = bounded(&told, 0, -0.1);
     failed |= refused(job, &how, 4, "bound_pull is -0.1", rank);
     how = bounded(&told, 0.1, 0);
