@@ -132,7 +132,8 @@ struct gradwire_options {
                              option of the IPv4 header, which needs CAP_NET_RAW. "dscp" */
     uint64_t largest; /* bytes of the largest tensor or message with a bound (see below): memory for
                          what is known of its parts is made when the job opens, and a larger call is
-                         refused. 256 MiB */
+                         refused. At most 2^24 fragments (of 4 * `values` bytes), and 2^36
+                         bytes; 256 MiB */
     int insecure_key_file; /* 1: others may read key_file, and that is meant; else it is refused */
     int encrypt;           /* 1: packets are encrypted from one neighbour to the next, and carry a
                               code; there must be a key, and `encrypt: yes` in all daemons */
@@ -187,9 +188,10 @@ typedef double gradwire_worth(const void *fragment, size_t count, size_t index, 
 
 /*
  * Where a call with a bound says what is missing. Fragment i begins at element (of a message: byte)
- * i * `fragment`; all are equally long but for the last. The arrays are the job's until the call
- * has ended; each may be NULL. They are of what a rank gets: of a send or push, and of a reduce at
- * other ranks than its root, they say nothing.
+ * i * `fragment`; all are equally long but for the last. This and the arrays are the job's until
+ * the call was waited for: another one with any of them is refused before that. Each array may be
+ * NULL, and without either `room` does not matter. They are of what a rank gets: of a send or push,
+ * and of a reduce at other ranks than its root, they say nothing.
  */
 struct gradwire_parts {
     size_t room;            /* fragments that the arrays have room for: gradwire_fragments() */
@@ -223,7 +225,12 @@ struct gradwire_call_options {
                                one: by that switches serve it earlier or later. layers 0: it is
                                served last */
     enum gradwire_importance importance;
-    int important_first;          /* 1: these leave before the others; 0: all in a random order */
+    int important_first; /* 1: these leave before the others; 0: all in a random order */
+    int keeps_own; /* 1, for experiments: of a result that is missing of an all-reduce a rank keeps
+                      its own values, as published (DLCP, Appendix A), instead of zeros at all
+                      ranks. So the ranks' bytes differ, and replicas that apply them drift apart.
+                      Via ring these values have those of ranks before it added; an all-gather or
+                      broadcast leaves memory as it was. Equal on all ranks */
     gradwire_worth *worth;        /* of GRADWIRE_IMPORTANCE_WORTH */
     void *worth_context;          /* handed to it */
     struct gradwire_parts *parts; /* NULL: the caller does not want to know */
@@ -261,7 +268,8 @@ GRADWIRE_API void gradwire_call_options_init(struct gradwire_call_options *optio
 
 /* Fragments that a call of `count` elements (of a message: bytes, as GRADWIRE_UINT8) via `via` has;
  * GRADWIRE_VIA_DEFAULT is the job's. All but all-reduces go by ring. An all-gather has so many for
- * each rank: parts of ranks begin with a fragment. */
+ * each rank: parts of ranks begin with a fragment. 0 of an argument that is out of its range, of
+ * which gradwire_last_error() tells. */
 GRADWIRE_API size_t gradwire_fragments(const gradwire *job, size_t count, enum gradwire_type type,
                                        enum gradwire_via via);
 

@@ -17,14 +17,15 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from .errors import BusyError, ClosedError, Error, InvalidError, error_of
+from .errors import BusyError, ClosedError, Error, ForkedError, InvalidError, error_of
 from .memory import BYTES, Array, Memory
 from .native import ffi, fill, lib, text_of, value_of
 from .options import CallOptions, JobOptions, Op, Via
-from .parts import Parts, worth_callback
+from .parts import Told, Worth
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -56,18 +57,25 @@ def _close_late(opened: Future[Any]) -> None:
         lib.gradwire_close(opened.result())
 
 
+@dataclass
+class _How:
+    """Options of a call as the library takes them, and what must live as long as it."""
+
+    options: Any = ffi.NULL
+    kept: list[Any] = field(default_factory=list)
+    told: Told | None = None
+    worth: Worth | None = None
+
+
 class Call:
     """A call that was started, of this name. Its memory is the job's until it has ended."""
 
-    def __init__(
-        self, job: Job, name: str, memories: list[Memory], kept: list[Any], parts: Parts | None
-    ) -> None:
+    def __init__(self, job: Job, name: str, memories: list[Memory], how: _How) -> None:
         self.name = name
         self.rank = job.rank
         self._job = job
         self._memories = memories
-        self._kept = kept
-        self._parts = parts
+        self._how = how
         self._number = ffi.new("gradwire_call *")  # 0 until the library has it
         self._has_ended = False
         self._error: Error | None = None
@@ -83,11 +91,11 @@ class Call:
         return self._job._look(self)
 
     def _end(self, error: Error | None) -> None:
-        if self._parts and not error:
-            self._parts.end()
+        if self._how.told:
+            self._how.told.end(has_failed=error is not None)
         for memory in self._memories:
             memory.release()
-        self._kept = []
+        self._how = _How()
         self._error = error
         self._has_ended = True
 
@@ -178,7 +186,7 @@ class Job:
     def fragments(self, data: Array, via: Via = "default") -> int:
         """How many fragments an all-reduce of this data has; all other calls go via ring."""
         count, kind = Memory(data, "data").moved()
-        return int(lib.gradwire_fragments(self._opened(), count, kind, value_of("via", via)))
+        return self._count_fragments(count, kind, value_of("via", via))
 
     # Collectives: all ranks start them in the same order, with equal arguments but for memory.
 
@@ -289,54 +297,65 @@ class Job:
 
     def _collective(self, name: str, options: CallOptions, given: Memory, *arguments: Any) -> Call:
         """Starts a collective. The library starts none of nothing; here it has ended at once."""
-        if given.bytes > 0:
-            return self._start(name, options, given, *arguments)
-        self._opened()
-        call = Call(self, name, [], [], None)
-        call._end(None)
-        return call
+        return self._start(name, options, given, *arguments, is_empty=given.bytes == 0)
 
-    def _start(self, name: str, options: CallOptions, *arguments: Any) -> Call:
+    def _start(
+        self, name: str, options: CallOptions, *arguments: Any, is_empty: bool = False
+    ) -> Call:
         """Starts gradwire_NAME_with(); while as many calls are in work as can be, it waits."""
         memories = [each for each in arguments if isinstance(each, Memory)]
-        kept, how = self._how(name, options, memories)
-        call = Call(self, name, memories, kept, options.get("parts"))
+        how = self._how(name, options, memories)
+        call = Call(self, name, memories, how)
         values = [each.pointer if isinstance(each, Memory) else each for each in arguments]
+        place = ffi.NULL if is_empty else call._number
         function = getattr(lib, f"gradwire_{name}_with")
+        try:
+            self._begin(call, lambda: function(self._opened(), *values, how.options, place))
+            if is_empty:
+                call._end(None)
+            if how.worth and how.worth.interrupt:
+                raise how.worth.interrupt
+        finally:
+            if how.told and not call._number[0] and not call._has_ended:
+                how.told.end(has_failed=True)
+        return call
+
+    def _begin(self, call: Call, start: Callable[[], int]) -> None:
+        """Starts a call of the library's, or raises why it is refused."""
         while True:
             with self._turn:
                 in_work = list(self._calls)
                 self._calls[call] = None
                 try:
-                    error = self._error(function(self._opened(), *values, how, call._number))
+                    error = self._error(start())
                 except (TypeError, OverflowError) as wrong:
-                    error = InvalidError(f"rank {self.rank}: {name}: {wrong}")
-                if not error:
-                    return call
-                del self._calls[call]
+                    error = InvalidError(f"rank {self.rank}: {call.name}: {wrong}")
+                finally:
+                    if not call._number[0]:
+                        del self._calls[call]
+            if not error:
+                return
             if not isinstance(error, BusyError) or not in_work:
                 raise error
             self._wait_until(functools.partial(_has_any_ended, in_work))
 
-    def _how(
-        self, name: str, options: CallOptions, memories: list[Memory]
-    ) -> tuple[list[Any], Any]:
-        """The library's options of a call, and what must live as long as it."""
+    def _how(self, name: str, options: CallOptions, memories: list[Memory]) -> _How:
+        """Options as the library takes them."""
         values: dict[str, Any] = dict(options)
         if not values:
-            return [], ffi.NULL
+            return _How()
         parts, worth = values.pop("parts", None), values.pop("worth", None)
-        how = ffi.new("struct gradwire_call_options *")
-        lib.gradwire_call_options_init(how, ffi.sizeof("struct gradwire_call_options"))
-        kept = [how, *fill(how, values)]
-        fragments = self._fragments(name, how, memories)
-        if parts is not None:
-            how.parts = parts.begin(fragments * (self.world if name == "allgather" else 1))
+        given = ffi.new("struct gradwire_call_options *")
+        lib.gradwire_call_options_init(given, ffi.sizeof("struct gradwire_call_options"))
+        how = _How(given, fill(given, values))
+        fragments = self._fragments(name, given, memories)
         if worth is not None:
-            sent = fragments * (self.world if name == "reduce_scatter" else 1)
-            kept.append(worth_callback(worth, sent))
-            how.worth, how.importance = kept[-1], value_of("importance", "worth")
-        return kept, how
+            how.worth = Worth(worth, fragments * (self.world if name == "reduce_scatter" else 1))
+            given.worth, given.importance = how.worth.function, value_of("importance", "worth")
+        if parts is not None:
+            how.told = Told(parts, fragments * (self.world if name == "allgather" else 1))
+            given.parts = how.told.struct
+        return how
 
     def _fragments(self, name: str, how: Any, memories: list[Memory]) -> int:
         """How many a call has; where some memory is of all ranks, in the part of each."""
@@ -345,7 +364,14 @@ class Job:
             return 0
         count, kind = (part.bytes, BYTES) if name in ("send", "receive") else part.moved()
         via = how.via if name == "allreduce" else value_of("via", "ring")
-        return int(lib.gradwire_fragments(self._opened(), count, kind, via))
+        return self._count_fragments(count, kind, via)
+
+    def _count_fragments(self, count: int, kind: int, via: int) -> int:
+        with self._turn:
+            fragments = int(lib.gradwire_fragments(self._opened(), count, kind, via))
+        if count and not fragments:  # of arguments that are right: this is a child of the process
+            raise error_of(ForkedError.code, self.rank, text_of(lib.gradwire_last_error()))
+        return fragments
 
     def _opened(self) -> Any:
         """The library's job."""

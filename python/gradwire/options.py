@@ -57,5 +57,6 @@ class CallOptions(TypedDict, total=False):
     layers: int | None
     importance: Importance | None
     important_first: bool | None
+    keeps_own: bool | None  # for experiments: what ranks get then differs
     worth: Sequence[float] | None  # of the fragments that this rank sends
     parts: Parts | None

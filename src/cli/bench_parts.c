@@ -316,7 +316,7 @@ int gw_bench_parts_compare(gradwire *job, const void *data, size_t size, bool *a
     int code = gradwire_allreduce(job, &own, &ends[0], 1, GRADWIRE_INT64, GRADWIRE_MIN);
     if (!code)
         code = gradwire_allreduce(job, &own, &ends[1], 1, GRADWIRE_INT64, GRADWIRE_MAX);
-    *are_equal = ends[0] == ends[1];
+    *are_equal = code || ends[0] == ends[1];
     return code;
 }
 

@@ -60,7 +60,7 @@ double gw_bench_parts_check(struct gw_bench_parts *parts, uint32_t tensor, const
                             uint64_t first, bool is_sample);
 
 /* Collective. False in *are_equal: not all ranks have the same sums in `size` bytes at `data`.
- * Returns an error of the library. */
+ * Returns an error of the library, after which nothing speaks against them. */
 int gw_bench_parts_compare(gradwire *job, const void *data, size_t size, bool *are_equal);
 
 /* Collective: all ranks are there. Where losses are of interest one that is lost here is made good

@@ -170,6 +170,17 @@ static bool has_parts(const struct gw_bench_parts_cfg *parts)
            parts->importance != GRADWIRE_IMPORTANCE_ALL;
 }
 
+/* Lets what may lose a part be as large as the tensors, or the message, are. */
+static void set_largest(struct bench_args *args)
+{
+    uint64_t bytes = args->common.is_send ? args->size : 0;
+    for (uint32_t i = 0; i < args->tensor_count; i++)
+        if (bytes < 4 * args->tensors[i])
+            bytes = 4 * args->tensors[i];
+    if (has_parts(&args->parts) && args->common.options.largest < bytes)
+        args->common.options.largest = bytes;
+}
+
 /* How floats are added: by the ranks as they are, or by switches and server as integers. */
 static enum gradwire_via adds_as(const struct bench_args *args)
 {
@@ -361,5 +372,6 @@ int gw_cmd_bench(int argc, char **argv)
     }
     if (!gw_bench_parts_check_cfg(&args.parts, args.common.options.via, args.common.is_send))
         return GW_EXIT_USAGE;
+    set_largest(&args);
     return args.has_rank ? run_one(&args) : run_local(&args);
 }

@@ -1,6 +1,7 @@
 /* The terms of calls that may lose a part; see call_parts.h. */
 #include "lib/call_parts.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/bits.h"
@@ -12,6 +13,9 @@
 enum {
     CLASSES = 6,        /* of layers: best effort is for who says nothing */
     LAYERS_MAX = 65536, /* more than any network has */
+    DIGITS_MIN = 6,     /* of a number, ... */
+    DIGITS_MAX = 17,    /* ... with which every double is another text, ... */
+    NUMBER_MAX = 32,    /* ... of fewer characters */
 };
 
 #define BOUND_MAX  0.5
@@ -74,15 +78,27 @@ static struct extent extent_of(const struct gw_call *call, const struct gw_call_
     return extent;
 }
 
+/* With as many digits as tell it from all other numbers. */
+static const char *text_of(double number, char text[NUMBER_MAX])
+{
+    for (int digits = DIGITS_MIN; digits <= DIGITS_MAX; digits++) {
+        snprintf(text, NUMBER_MAX, "%.*g", digits, number);
+        if (strtod(text, NULL) == number)
+            break;
+    }
+    return text;
+}
+
 static int check(const struct gradwire_call_options *options, const struct gw_call *call,
                  char *error)
 {
+    char text[NUMBER_MAX];
     const double bounds[] = {options->bound, options->bound_pull};
     for (int i = 0; i < 2; i++)
         if (bounds[i] != 0 && !(bounds[i] >= BOUND_UNIT && bounds[i] <= BOUND_MAX))
             return gw_net_fail(error, GRADWIRE_ERR_INVALID,
-                               "%s is %g: expected 0, or a part from 1/65536 to %g",
-                               i ? "bound_pull" : "bound", bounds[i], BOUND_MAX);
+                               "%s is %s: expected 0, or a part from 1/65536 to %g",
+                               i ? "bound_pull" : "bound", text_of(bounds[i], text), BOUND_MAX);
     if (options->layers > LAYERS_MAX || (options->layers && options->layer >= options->layers))
         return gw_net_fail(error, GRADWIRE_ERR_INVALID,
                            "layer is %u of %u: they are counted from 0, and at most %d",
@@ -204,10 +220,11 @@ int gw_call_parts_begin(struct gw_call_parts *parts, const struct gradwire_call_
     if (code)
         return code;
     uint64_t fragments = extent.told_parts * extent.units;
-    if (options->parts && options->parts->room < fragments)
+    const struct gradwire_parts *told = options->parts;
+    if (told && (told->arrived || told->contributors) && told->room < fragments)
         return gw_net_fail(error, GRADWIRE_ERR_INVALID,
-                           "parts has room for %zu fragments, the call has %llu",
-                           options->parts->room, (unsigned long long)fragments);
+                           "parts has room for %zu fragments, the call has %llu", told->room,
+                           (unsigned long long)fragments);
     code = decide(parts, options, &extent, error);
     if (code)
         return code;
@@ -216,16 +233,25 @@ int gw_call_parts_begin(struct gw_call_parts *parts, const struct gradwire_call_
     parts->terms = (struct gw_parts){
         .bound = (gw_q16)(options->bound * GW_Q16_ONE),
         .bound_pull = (gw_q16)(options->bound_pull * GW_Q16_ONE),
+        .keeps_own = options->keeps_own != 0,
         .important_first = options->important_first != 0,
         .class = options->layers ? gw_layers_class(options->layer, options->layers, CLASSES)
                                  : GW_CLASS_BEST_EFFORT,
         .importance = (uint8_t)rule_of(options->importance),
         .important = parts->important,
-        .arrived = options->parts ? options->parts->arrived : NULL,
-        .counts = options->parts ? options->parts->contributors : NULL,
+        .arrived = told ? told->arrived : NULL,
+        .counts = told ? told->contributors : NULL,
     };
     call->parts = &parts->terms;
     return GRADWIRE_OK;
+}
+
+bool gw_call_parts_tells(const struct gw_call_parts *parts, const struct gradwire_parts *told)
+{
+    if (!parts->told)
+        return false;
+    return parts->told == told || (told->arrived && told->arrived == parts->terms.arrived) ||
+           (told->contributors && told->contributors == parts->terms.counts);
 }
 
 void gw_call_parts_end(struct gw_call_parts *parts, uint64_t bytes, uint64_t missing)

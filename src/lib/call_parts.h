@@ -35,6 +35,9 @@ size_t gw_call_parts_fragment(uint32_t mtu, enum gw_dtype type, enum gw_via via)
 int gw_call_parts_begin(struct gw_call_parts *parts, const struct gradwire_call_options *options,
                         const struct gw_call_parts_job *job, struct gw_call *call, char *error);
 
+/* Whether the call, which is in work, tells what is missing in this memory, or in part of it. */
+bool gw_call_parts_tells(const struct gw_call_parts *parts, const struct gradwire_parts *told);
+
 /* The call has ended: tells the application how many fragments are missing, and frees. `bytes` are
  * those of a message that have arrived, which may be shorter than the memory for it; else 0. */
 void gw_call_parts_end(struct gw_call_parts *parts, uint64_t bytes, uint64_t missing);

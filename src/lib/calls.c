@@ -205,15 +205,32 @@ void gradwire_call_options_init(struct gradwire_call_options *options, size_t si
     memcpy(options, &defaults, size < sizeof(defaults) ? size : sizeof(defaults));
 }
 
-static int check_options(const struct gradwire_call_options *options)
+static int check_via(enum gradwire_via via)
+{
+    if ((uint32_t)via > GRADWIRE_VIA_DEFAULT)
+        return gw_calls_fail(GRADWIRE_ERR_INVALID, "via is %d: none of ina, ps and ring", via);
+    return GRADWIRE_OK;
+}
+
+/* Whether nobody else is to be told in the same memory. */
+static int check_told(const struct gradwire *job, const struct gradwire_parts *told)
+{
+    for (uint32_t at = 0; at < GW_IO_CALLS_MAX; at++)
+        if (gw_call_parts_tells(&job->parts[at], told))
+            return gw_calls_fail(GRADWIRE_ERR_INVALID,
+                                 "parts, or an array of it, is of call %llu, which was not waited "
+                                 "for",
+                                 (unsigned long long)job->begun[at]);
+    return GRADWIRE_OK;
+}
+
+static int check_options(const struct gradwire *job, const struct gradwire_call_options *options)
 {
     if (options->size != sizeof(*options)) /* so far there has been one version */
         return gw_calls_fail(GRADWIRE_ERR_INVALID,
                              "the options of the call are of another version of the library");
-    if ((uint32_t)options->via > GRADWIRE_VIA_DEFAULT)
-        return gw_calls_fail(GRADWIRE_ERR_INVALID, "via is %d: none of ina, ps and ring",
-                             options->via);
-    return GRADWIRE_OK;
+    int code = check_via(options->via);
+    return code || !options->parts ? code : check_told(job, options->parts);
 }
 
 /* The next number whose place is free: its last call has ended, and was asked for since. A call
@@ -258,7 +275,7 @@ static int start(struct gradwire *job, struct gw_call *call,
 
 int gw_calls_run(struct gradwire *job, struct gw_call *call, struct gw_calls_how how)
 {
-    int code = how.options ? check_options(how.options) : GRADWIRE_OK;
+    int code = how.options ? check_options(job, how.options) : GRADWIRE_OK;
     call->via = how.options ? (enum gw_via)how.options->via : GW_VIA_DEFAULT;
     if (!code)
         code = start(job, call, how.options, how.call == NULL);
@@ -275,7 +292,7 @@ int gw_calls_run_empty(struct gradwire *job, struct gw_call *call,
 {
     char error[GW_NET_ERROR_MAX];
     struct gw_call_parts parts;
-    int code = options ? check_options(options) : GRADWIRE_OK;
+    int code = options ? check_options(job, options) : GRADWIRE_OK;
     if (code || !options)
         return code;
     call->via = (enum gw_via)options->via;
@@ -289,7 +306,7 @@ int gw_calls_run_empty(struct gradwire *job, struct gw_call *call,
 size_t gradwire_fragments(const struct gradwire *job, size_t count, enum gradwire_type type,
                           enum gradwire_via via)
 {
-    if ((uint32_t)type > GRADWIRE_UINT8)
+    if (gw_calls_check(job) || gw_calls_check_type(type) || check_via(via))
         return 0;
     enum gw_via way = via == GRADWIRE_VIA_DEFAULT ? job->terms.via : (enum gw_via)via;
     size_t each = gw_call_parts_fragment(job->terms.mtu, (enum gw_dtype)type, way);

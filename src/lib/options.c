@@ -125,6 +125,21 @@ static bool take_text(char *to, const char *text)
     return snprintf(to, GW_IO_NAME_MAX, "%s", text ? text : "") < GW_IO_NAME_MAX;
 }
 
+/* What is known of parts is bounded by their number, and that of bytes by the layout of messages.
+ */
+static int check_largest(const struct gradwire_options *options, char *error)
+{
+    uint64_t most = UINT64_C(4) * options->values * GW_BLAST_PACKETS_MAX;
+    if (most > GW_MESH_BYTES_MAX)
+        most = GW_MESH_BYTES_MAX;
+    if (options->largest <= most)
+        return GRADWIRE_OK;
+    return gw_net_fail(error, GRADWIRE_ERR_INVALID,
+                       "largest is %llu: at most %llu bytes with fragments of %u values",
+                       (unsigned long long)options->largest, (unsigned long long)most,
+                       options->values);
+}
+
 /* A number that is none comes from the program, or from a word of the environment. */
 static int check_spin(uint32_t spin_us, char *error)
 {
@@ -162,13 +177,11 @@ static int check_numbers(const struct gradwire_options *options, char *error)
     if (options->rate_bps && (options->rate_bps < GW_OVERLAY_RATE_MIN_BPS ||
                               options->rate_bps > GW_OVERLAY_RATE_MAX_BPS))
         return refuse(error, "rate_bps is %s: 1000000 to 400000000000, or 0", value);
-    snprintf(value, sizeof(value), "%llu", (unsigned long long)options->largest);
-    if (options->largest > GW_MESH_BYTES_MAX)
-        return refuse(error, "largest is %s: at most 2^36 bytes", value);
     snprintf(value, sizeof(value), "%u", options->deadline_ms);
     if (options->deadline_ms < DEADLINE_MIN_MS || options->deadline_ms > DEADLINE_MAX_MS)
         return refuse(error, "deadline_ms is %s: 100 to 3600000", value);
-    return check_spin(options->spin_us, error);
+    int code = check_largest(options, error);
+    return code ? code : check_spin(options->spin_us, error);
 }
 
 /* Copies what was given, with defaults for what was left out. */

@@ -81,7 +81,7 @@ class FigureCase(unittest.TestCase):
         self.assertEqual(set(differing) - seen, set())
 
     def check_page(self, paper):
-        done = figures(".", paper, "--check")
+        done = figures(".", paper, "--page", "--check")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def check_results(self, paper):

@@ -132,13 +132,14 @@ class PageTest(unittest.TestCase):
 
     def test_check__finds_a_page_that_was_typed(self):
         page = self.page()
-        self.assertEqual(figures(self.root, "atp", "--check").returncode, 0)
+        self.assertEqual(figures(self.root, "atp", "--page", "--check").returncode, 0)
         self.write("docs/figures-atp.md", page.replace("**fails**", "holds"))
-        done = figures(self.root, "atp", "--check")
+        done = figures(self.root, "atp", "--page", "--check")
         self.assertEqual(done.returncode, 1)
         self.assertIn("is not what the stored results give", done.stderr)
 
-    def test_run__stores_what_the_scenario_gives(self):
+    def keep_one_scenario(self):
+        """A figure that runs at once, committed; nothing of it is stored."""
         shutil.rmtree(os.path.join(self.root, "docs"))
         os.remove(os.path.join(self.root, "scenarios/atp/fig2.yaml"))
         self.write("docs/figures/atp/notes.md", "# A page\n")
@@ -149,6 +150,9 @@ class PageTest(unittest.TestCase):
         for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "one"]):
             identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
             self.assertEqual(call("git", "-C", self.root, *identity, *words).returncode, 0)
+
+    def test_run__stores_what_the_scenario_gives(self):
+        self.keep_one_scenario()
         done = figures(self.root, "atp", "--program", PROGRAM, "--seeds", "2")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(done.stdout, "fig1: 1 of 1 claims hold\n")
@@ -167,6 +171,30 @@ class PageTest(unittest.TestCase):
         done = figures(self.root, "atp", "--program", PROGRAM)
         self.assertEqual(done.returncode, 1)
         self.assertIn("this is not committed", done.stderr)
+
+    def test_check__runs_figures_and_finds_what_differs(self):
+        self.keep_one_scenario()
+        words = ("atp", "fig1", "--program", PROGRAM, "--check")
+        self.assertIn("fig1: nothing stored", figures(self.root, *words).stderr)
+        self.assertEqual(figures(self.root, *words[:-1], "--seeds", "1").returncode, 0)
+        done = figures(self.root, *words)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.stdout, "fig1: is what is stored\n")
+        path = os.path.join(self.root, "docs/figures/atp/fig1.json")
+        stored, page = read(path), self.page()
+        hops = json.loads(stored)["rows"][0][0]
+        for own, changed in ((f'["{hops}"]', '["0.5"]'), ('"holds": true', '"holds": false')):
+            text = stored.replace(own, changed)
+            self.write(path, text)
+            done = figures(self.root, *words)
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(done.stderr, "figures: atp: not what is stored: fig1\n")
+            lines = done.stdout.splitlines()
+            self.assertEqual([line[0] for line in lines], ["f", "-", "+"])
+            self.assertIn(changed, lines[1])
+            self.assertIn(own, lines[2])
+            self.assertEqual((read(path), read(self.root, "docs/figures-atp.md")), (text, page))
+        self.assertEqual(figures(self.root, "atp", "fig1", "--page").returncode, 2)
 
 
 if __name__ == "__main__":

@@ -86,6 +86,9 @@ class CommandTest(CommandCase):
         self.refuse("bench", "--rank", "1", names="--world")
         self.refuse("bench", "something", names="something")
         self.refuse("bench", "--workers", "1", "--window", "3", names="window")
+        for via in ("ring", "send"):  # what may lose a part may be as large as can be
+            self.refuse("bench", "--via", via, "--values", "62", "--size", "5GB", "--bound", "10%",
+                        names="largest is 5000000000: at most 4160749568 bytes")
         self.refuse("bench", "--rate", "1Kbps", names="--rate=1Kbps")
         self.refuse("bench", "--workers", "1", "--rate", "500Gbps", names="rate_bps")
 

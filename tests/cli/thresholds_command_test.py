@@ -65,6 +65,8 @@ class ThresholdsTest(CommandCase):
         for row in found["queues"]:
             lost = row["small_loss"] + row["large_loss"]
             self.assertAlmostEqual(row["cost"], lost / 0.01, delta=1e-3 * row["cost"] + 1e-9)
+        self.file("even.csv", COSTS + "1,small,1e-2,1e+0\n1,large,1E-02,1.0\n")
+        self.assertEqual(json.loads(self.find(*PORT, "--costs", even, "--json").stdout), found)
         # Then nothing is gained by telling small from large.
         default = self.default()
         self.assertLess(sum(found["limits"]) - sum(found["thresholds"]),
@@ -135,8 +137,14 @@ class ThresholdsTest(CommandCase):
         costs(":2: has 3 columns instead of 4", COSTS + "1,small,1%\n")
         costs(":2: queue must be from 1 to 7, not '8'", COSTS + "8,small,1%,1\n")
         costs(":2: gradients must be small or large, not 'big'", COSTS + "1,big,1%,1\n")
-        costs(":2: loss must be above 0", COSTS + "1,small,0,1\n")
+        costs(":2: loss must be from 1e-09 to 1", COSTS + "1,small,0,1\n")
         costs(":2: rounds must be a number", COSTS + "1,small,1%,-1\n")
+        for loss in ("1e-10", "1e", "1e5", "101%", "1%%", "0x1p-4", "nan", "inf", "-1e-3", "+1", "e-5", "", "."):
+            costs(f":2: loss must be from 1e-09 to 1, or as a percentage, not '{loss}'",
+                  COSTS + f"1,small,{loss},1\n")
+        for rounds in ("1e7", "1%", "1e400", "0x1", "nan", "1 2"):
+            costs(f":2: rounds must be a number from 0 to 1000000, not '{rounds}'",
+                  COSTS + f"1,small,1%,{rounds}\n")
         costs(":3: loss must be above that", COSTS + "1,small,2%,1\n1,small,1%,2\n")
         costs(":3: rounds must not be below", COSTS + "1,small,1%,2\n1,small,2%,1\n")
         costs(": queue 1 has no point of large", COSTS + "1,small,1%,1\n")

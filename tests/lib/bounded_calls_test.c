@@ -5,6 +5,8 @@
  */
 #include "lib/thread_ranks.h"
 
+#include <math.h>
+
 #include "base/bits.h"
 
 enum {
@@ -215,6 +217,79 @@ static void bounded_calls__leave_all_ranks_with_the_same_sums(void **state)
     run_job(sums, GRADWIRE_VIA_INA);
 }
 
+/* What ranks have, and which of it are results. */
+static int check_kept(const struct told *told, const float *sums, int rank, size_t *kept)
+{
+    CHECK(told->parts.missing == count_missing(told));
+    CHECK((double)told->parts.missing <= 0.2 * (double)told->parts.count);
+    *kept += told->parts.missing;
+    for (size_t i = 0; i < told->parts.count; i++) {
+        size_t first = i * told->parts.fragment;
+        size_t end = first + told->parts.fragment;
+        bool is_there = gw_bit_is_set(told->arrived, i);
+        CHECK(is_there || told->contributors[i] == 1);
+        for (size_t at = first; at < end && at < ELEMENTS; at++) {
+            CHECK(is_there || sums[at] == (float)(1 << rank));
+            CHECK(__builtin_popcount((uint32_t)sums[at]) == told->contributors[i]);
+        }
+    }
+    return 0;
+}
+
+/* By the published rule replicas differ where a result is missing, and nowhere else. */
+static int kept(gradwire *job, int rank)
+{
+    float *x = results[rank];
+    struct told *told = &results_told[rank];
+    const struct told *first = &results_told[0];
+    size_t kept = 0, unit = FRAGMENT / sizeof(*x);
+    for (int round = 0; round < ROUNDS; round++) {
+        struct gradwire_call_options how = bounded(told, 0, 0.2);
+        how.keeps_own = 1;
+        for (int i = 0; i < ELEMENTS; i++)
+            x[i] = (float)(1 << rank);
+        CHECK(gradwire_allreduce_with(job, x, x, ELEMENTS, GRADWIRE_FLOAT32, GRADWIRE_SUM, &how,
+                                      NULL) == 0);
+        if (check_kept(told, x, rank, &kept))
+            return 1;
+        CHECK(gradwire_barrier(job) == 0);
+        for (size_t i = 0; i < ELEMENTS; i++) {
+            bool are_results =
+                gw_bit_is_set(told->arrived, i / unit) && gw_bit_is_set(first->arrived, i / unit);
+            CHECK(rank == 0 || (x[i] == results[0][i]) == are_results);
+        }
+        CHECK(gradwire_barrier(job) == 0);
+    }
+    CHECK(kept > 0);
+    return 0;
+}
+
+/* What is no sum, nobody has values of his own of. */
+static int kept_memory(gradwire *job, int rank)
+{
+    static unsigned char data[WORLD][BYTES];
+    struct told *told = &results_told[rank];
+    for (int root = 0; root < WORLD; root++) {
+        struct gradwire_call_options how = bounded(told, 0, 0.2);
+        how.keeps_own = 1;
+        memset(data[rank], 'a' + rank, BYTES);
+        CHECK(gradwire_broadcast_with(job, data[rank], BYTES, GRADWIRE_UINT8, root, &how, NULL) ==
+              0);
+        for (size_t i = 0; i < BYTES; i++) {
+            bool is_there = gw_bit_is_set(told->arrived, i / told->parts.fragment);
+            CHECK(data[rank][i] == 'a' + (is_there ? root : rank));
+        }
+    }
+    return gradwire_barrier(job);
+}
+
+static void bounded_calls__keep_own_values_if_asked(void **state)
+{
+    (void)state;
+    run_job(kept, GRADWIRE_VIA_PS);
+    run_job(kept_memory, GRADWIRE_VIA_PS);
+}
+
 /* Of an all-gather and a reduce-scatter each rank's part begins with a fragment. */
 static int parts_of_ranks(gradwire *job, int rank)
 {
@@ -314,10 +389,18 @@ static int refusals(gradwire *job, int rank)
     struct told told;
     struct gradwire_call_options how = bounded(&told, 0.6, 0);
     int failed = refused(job, &how, 4, "bound is 0.6", rank);
+    how = bounded(&told, 0.5000001, 0);
+    failed |= refused(job, &how, 4, "bound is 0.5000001: ", rank);
+    how = bounded(&told, 0.5 + 0x1p-53, 0);
+    failed |= refused(job, &how, 4, "bound is 0.5000000000000001: ", rank);
+    how = bounded(&told, NAN, 0);
+    failed |= refused(job, &how, 4, "bound is nan: ", rank);
     how = bounded(&told, 0, -0.1);
     failed |= refused(job, &how, 4, "bound_pull is -0.1", rank);
     how = bounded(&told, 0.1, 0);
     told.parts.room = 0;
+    failed |= refused(job, &how, 4, "room for 0 fragments, the call has 1", rank);
+    told.parts.arrived = NULL;
     failed |= refused(job, &how, 4, "room for 0 fragments, the call has 1", rank);
     how = bounded(&told, 0.1, 0);
     failed |= refused(job, &how, (1 << 20) + 1, "`largest`", rank);
@@ -336,6 +419,62 @@ static int refusals(gradwire *job, int rank)
     CHECK(strstr(gradwire_last_error(), "barrier") != NULL);
     CHECK(gradwire_barrier(job) == 0);
     return failed;
+}
+
+/* Only `missing` is wanted: that needs no room. */
+static int without_arrays(gradwire *job, int rank)
+{
+    static float data[WORLD][ELEMENTS];
+    struct gradwire_parts parts = {.room = 0};
+    struct gradwire_call_options how;
+    gradwire_call_options_init(&how, sizeof(how));
+    how.bound = how.bound_pull = 0.2;
+    how.parts = &parts;
+    CHECK(gradwire_allreduce_with(job, data[rank], data[rank], ELEMENTS, GRADWIRE_FLOAT32,
+                                  GRADWIRE_SUM, &how, NULL) == 0);
+    CHECK(parts.count == (ELEMENTS + 351) / 352 && parts.missing <= parts.count / 5);
+    return gradwire_barrier(job);
+}
+
+static void bounded_calls__need_no_room_without_arrays(void **state)
+{
+    (void)state;
+    run_job(without_arrays, GRADWIRE_VIA_RING);
+    run_job(without_arrays, GRADWIRE_VIA_PS);
+}
+
+/* What one call is told nobody else may write before it was waited for. */
+static int overlapping(gradwire *job, int rank)
+{
+    struct told told, other;
+    struct gradwire_call_options get = bounded(&told, 0.1, 0), put = bounded(&other, 0.1, 0);
+    char heard[2], word = 'x';
+    int to = (rank + 1) % WORLD, from = (rank + WORLD - 1) % WORLD;
+    gradwire_call receive;
+    CHECK(gradwire_receive_with(job, &heard[0], 1, from, TAG, &get, &receive) == 0);
+    int failed = refused(job, &get, 1, "parts, or an array of it, is of call 1, which was", rank);
+    other.parts.arrived = told.arrived;
+    failed |= refused(job, &put, 1, "is of call 1", rank);
+    other.parts.arrived = NULL;
+    other.parts.contributors = told.contributors;
+    failed |= refused(job, &put, 1, "is of call 1", rank);
+    CHECK(gradwire_allreduce_with(job, &word, &word, 0, GRADWIRE_UINT8, GRADWIRE_SUM, &get, NULL) ==
+          GRADWIRE_ERR_INVALID);
+    other.parts.contributors = NULL;
+    CHECK(gradwire_send_with(job, &word, 1, to, TAG, &put, NULL) == 0);
+    CHECK(gradwire_wait(job, receive) == 0);
+    CHECK(told.parts.count == 1 && told.parts.missing == 0 && heard[0] == word);
+    CHECK(gradwire_receive_with(job, &heard[1], 1, from, TAG, &get, &receive) == 0);
+    CHECK(gradwire_send_with(job, &word, 1, to, TAG, &put, NULL) == 0);
+    CHECK(gradwire_wait(job, receive) == 0);
+    CHECK(gradwire_barrier(job) == 0);
+    return failed;
+}
+
+static void bounded_calls__that_overlap_are_told_apart(void **state)
+{
+    (void)state;
+    run_job(overlapping, GRADWIRE_VIA_RING);
 }
 
 /* A call without elements is none that has no options. */
@@ -379,8 +518,11 @@ int main(void)
         cmocka_unit_test(bounded_calls__deliver_messages_within_the_stricter_bound),
         cmocka_unit_test(bounded_calls__tell_of_the_message_that_was_sent),
         cmocka_unit_test(bounded_calls__leave_all_ranks_with_the_same_sums),
+        cmocka_unit_test(bounded_calls__keep_own_values_if_asked),
         cmocka_unit_test(bounded_calls__count_fragments_of_each_ranks_part),
         cmocka_unit_test(bounded_calls__ask_for_the_worth_of_each_fragment_once),
+        cmocka_unit_test(bounded_calls__need_no_room_without_arrays),
+        cmocka_unit_test(bounded_calls__that_overlap_are_told_apart),
         cmocka_unit_test(bounded_calls__without_elements_have_no_fragments),
         cmocka_unit_test(bounded_calls__refuse_what_they_cannot_do),
     };

@@ -105,6 +105,24 @@ static void calls__say_what_is_wrong_with_their_memory(void **state)
     gradwire_close(job);
 }
 
+static void assert_no_fragments(const gradwire *job, int type, int via, const char *why)
+{
+    assert_int_equal(
+        gradwire_fragments(job, COUNT, (enum gradwire_type)type, (enum gradwire_via)via), 0);
+    assert_string_equal(gradwire_last_error(), why);
+}
+
+static void calls_fragments__says_what_is_wrong(void **state)
+{
+    (void)state;
+    gradwire *job = open_alone();
+    assert_no_fragments(NULL, GRADWIRE_FLOAT32, GRADWIRE_VIA_RING, "no job is given");
+    assert_no_fragments(job, 99, GRADWIRE_VIA_RING, "type 99 is not known");
+    assert_no_fragments(job, GRADWIRE_FLOAT32, 99, "via is 99: none of ina, ps and ring");
+    assert_int_equal(gradwire_fragments(job, COUNT, GRADWIRE_FLOAT32, GRADWIRE_VIA_RING), 1);
+    gradwire_close(job);
+}
+
 /* Ranks that all came, but wait for each other in different sums, are told what to look at. */
 static void ranks_with_another_via_are_told(void **state)
 {
@@ -128,6 +146,7 @@ int main(void)
         cmocka_unit_test(calls_in_work__that_last_leave_room_for_others),
         cmocka_unit_test(calls_in_work__are_those_not_waited_for),
         cmocka_unit_test(calls__say_what_is_wrong_with_their_memory),
+        cmocka_unit_test(calls_fragments__says_what_is_wrong),
         cmocka_unit_test(ranks_with_another_via_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@ import ctypes
 import gc
 import threading
 import unittest
+import unittest.mock
 import weakref
 
 import numpy as np
@@ -191,6 +192,11 @@ class CallsTest(unittest.TestCase):
             "list: neither": lambda job: job.allreduce([1, 2]),
             "device 2": lambda job: job.allreduce(Tensor(grid, device=2)),
             "worth is of 2 fragments: .* 1": lambda job: job.allreduce(grid, worth=[1, 2]),
+            "worth is int: a seq": lambda job: job.allreduce(grid, worth=5),
+            "worth of fragment 0 is no number: .*None": lambda job: job.push(1, grid, worth=[None]),
+            "worth of fragment 0 is no .*str": lambda job: job.allreduce(grid, worth=["1"]),
+            "parts is int: a Parts": lambda job: job.allreduce(grid, parts=5),
+            "bound is 0.8": lambda job: job.allreduce(grid[:0], bound=0.8),
             "op is .mean.: one of sum, av": lambda job: job.allreduce(grid, op="mean"),
             "via is 'road': one of ina": lambda job: job.allreduce(grid, via="road"),
             "bound is 0.7": lambda job: job.allreduce(grid, bound=0.7),
@@ -263,6 +269,9 @@ class CallsTest(unittest.TestCase):
             self.assertEqual(parts.arrived.count(False), parts.missing)
             there = np.repeat(parts.contributors, 352)
             np.testing.assert_array_equal(numbers, there)
+            kept = np.ones(3520, "f4")
+            job.allreduce(kept, via="ps", bound_pull=0.5, keeps_own=True, parts=parts)
+            np.testing.assert_array_equal(kept, np.repeat(parts.contributors, 352))
             job.allreduce(numbers, worth=list(range(10)), bound=0.1)
             wide, part = np.ones(7040, "f4"), np.empty(3520, "f4")
             job.reduce_scatter(wide, part, worth=range(20), parts=parts)
@@ -271,6 +280,70 @@ class CallsTest(unittest.TestCase):
             self.assertEqual(parts.arrived, [True] * 20)
 
         in_threads(2, body)
+
+    def test_parts__are_of_one_call_at_a_time(self):
+        def body(job):
+            other, parts, room = 1 - job.rank, gradwire.Parts(), bytearray(3000)
+
+            def told():
+                return parts.fragment, parts.count, parts.missing, parts.arrived, parts.contributors
+
+            call = job.start_receive(room, other, bound=0.1, parts=parts)
+            with self.assertRaisesRegex(gradwire.InvalidError, "parts is of another call, which"):
+                job.start_receive(bytearray(1), other, tag=1, parts=parts)
+            self.assertEqual(told(), (0, 0, 0, [], []))
+            gc.collect()
+            job.send(b"x" * len(room), other)
+            call.wait()
+            self.assertEqual(told(), (1408, 3, 0, [True] * 3, [1] * 3))
+            for wrong in ({"bound": 0.9}, {"bound": "much"}, {"op": "average"}):
+                with self.assertRaises(gradwire.InvalidError):
+                    job.allreduce(np.ones(7, "i4"), parts=parts, **wrong)
+            self.assertEqual(told(), (1408, 3, 0, [True] * 3, [1] * 3))
+            job.allreduce(np.empty(0, "i4"), parts=parts)
+            self.assertEqual(told(), (352, 0, 0, [], []))
+            job.allreduce(np.ones(7, "i4"), parts=parts)
+            self.assertEqual((parts.count, parts.contributors), (1, [2]))
+            late = job.start_receive(room, other, tag=2, parts=parts)
+            job.barrier()
+            job.close()
+            with self.assertRaises(gradwire.Error):
+                late.wait()
+            self.assertEqual((parts.count, parts.contributors), (1, [2]))
+            return parts
+
+        parts, _ = in_threads(2, body)
+        in_threads(1, lambda job: job.allreduce(np.ones(1, "f4"), parts=parts))
+        self.assertEqual((parts.count, parts.contributors), (1, [1]))
+
+    def test_worth__is_numbers_before_the_call_starts(self):
+        numbers = np.ones(3520, "f4")
+
+        class Worth(list):
+            def __getitem__(self, index):
+                raise LookupError(f"no fragment {index}")
+
+        class Interrupted(gradwire.parts.Worth):
+            def __init__(self, worth, count):
+                super().__init__(worth, count)
+                self.function = gradwire.native.ffi.callback(
+                    "gradwire_worth *", self.interrupts, onerror=self._note
+                )
+
+            def interrupts(self, *_):
+                raise KeyboardInterrupt
+
+        def body(job):
+            for kind in ("f4", "i8", "?"):
+                job.allreduce(numbers.copy(), worth=np.arange(10).astype(kind), bound=0.1)
+            with self.assertRaisesRegex(LookupError, "no fragment 0"):
+                job.allreduce(numbers.copy(), worth=Worth(range(10)))
+            job.allreduce(numbers.copy(), bound=0.1)
+
+        patch = unittest.mock.patch("gradwire.job.Worth", Interrupted)
+        with patch, self.assertRaises(KeyboardInterrupt):
+            in_threads(1, lambda job: job.push(1, numbers, worth=[1] * 10))
+        in_threads(1, body)
 
     def test_failure__ends_the_job(self):
         def body(job):

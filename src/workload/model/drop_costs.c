@@ -2,12 +2,13 @@
 #include "workload/model/drop_costs.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "base/fixed.h"
 #include "base/units.h"
 #include "workload/model/csv_line.h"
 
@@ -18,6 +19,8 @@
 #define BACK  0.004
 #define SMALL 0.016
 #define LARGE 0.001
+
+#define LOSS_MIN 1e-9 /* no training tells it from none */
 
 enum {
     COLUMNS = 4,
@@ -75,34 +78,52 @@ __attribute__((format(printf, 2, 3))) static int refuse(struct reader *reader, c
     return GW_ERR_INVALID;
 }
 
-/* Decimal digits with a point, as a double. */
-static int parse_rounds(const char *text, double *rounds)
+/* A decimal number that is not negative, also with an exponent, as 1e-05, and what follows it. NAN:
+ * none. */
+static double parse_number(const char *text, const char **rest)
 {
-    gw_q16 value;
-    if (gw_parse_q16(text, &value) != GW_OK || strchr(text, '%') || value < 0 ||
-        value > (gw_q16)ROUNDS_MAX * GW_Q16_ONE)
-        return GW_ERR_INVALID;
-    *rounds = (double)value / GW_Q16_ONE;
-    return GW_OK;
+    char *end;
+    *rest = text;
+    if (!*text || !strchr("0123456789.", *text) || strpbrk(text, "xX"))
+        return NAN;
+    double number = strtod(text, &end);
+    *rest = end;
+    return end > text ? number : NAN;
+}
+
+/* NAN: none. */
+static double parse_loss(const char *text)
+{
+    const char *rest;
+    double loss = parse_number(text, &rest);
+    if (strcmp(rest, "%") == 0)
+        return loss / 100;
+    return *rest ? NAN : loss;
+}
+
+static double parse_rounds(const char *text)
+{
+    const char *rest;
+    double rounds = parse_number(text, &rest);
+    return *rest ? NAN : rounds;
 }
 
 static int add_point(struct gw_drop_costs *costs, struct reader *reader, char *columns[COLUMNS])
 {
-    uint64_t queue, loss_q32;
-    double loss, rounds;
+    uint64_t queue;
+    double loss = parse_loss(columns[2]), rounds = parse_rounds(columns[3]);
     if (gw_parse_count(columns[0], &queue) != GW_OK || queue < 1 || queue > reader->queues)
         return refuse(reader, "queue must be from 1 to %u, not '%s'", reader->queues, columns[0]);
     bool small = strcmp(columns[1], "small") == 0;
     if (!small && strcmp(columns[1], "large") != 0)
         return refuse(reader, "gradients must be small or large, not '%s'", columns[1]);
-    if (gw_parse_chance(columns[2], &loss_q32) != GW_OK || loss_q32 == 0)
-        return refuse(reader, "loss must be above 0 and up to 1, or a percentage, not '%s'",
+    if (!(loss >= LOSS_MIN && loss <= 1))
+        return refuse(reader, "loss must be from %g to 1, or as a percentage, not '%s'", LOSS_MIN,
                       columns[2]);
-    if (parse_rounds(columns[3], &rounds) != GW_OK)
+    if (!(rounds >= 0 && rounds <= ROUNDS_MAX))
         return refuse(reader, "rounds must be a number from 0 to %d, not '%s'", ROUNDS_MAX,
                       columns[3]);
     struct gw_drop_curve *curve = small ? &costs->small[queue - 1] : &costs->large[queue - 1];
-    loss = (double)loss_q32 / 4294967296.0;
     if (curve->count == GW_DROP_POINTS_MAX)
         return refuse(reader, "more than %d points of one curve", GW_DROP_POINTS_MAX);
     if (curve->count > 0 && loss <= curve->loss[curve->count - 1])

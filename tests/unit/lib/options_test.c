@@ -355,6 +355,31 @@ static void options_plan__names_what_is_out_of_range(void **state)
     REFUSES(encrypt, 1, "encrypt needs a key: key_file is not given");
 }
 
+/* As many fragments as an endpoint keeps masks for, and as many bytes as a message has. */
+static void options_plan__names_how_large_the_largest_may_be(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t values;
+        uint64_t most;
+        const char *text;
+    } cases[] = {
+        {62, UINT64_C(4160749568), "at most 4160749568 bytes with fragments of 62 values"},
+        {352, UINT64_C(23622320128), "largest is 23622320129: at most 23622320128 bytes with"},
+        {16000, UINT64_C(1) << 36, "at most 68719476736 bytes with fragments of 16000 values"},
+    };
+    struct gradwire_options options = good();
+    for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
+        options.values = cases[i].values;
+        options.largest = cases[i].most;
+        assert_int_equal(plan_of(&options).largest, cases[i].most);
+        options.largest++;
+        assert_refused(&options, GRADWIRE_ERR_INVALID, cases[i].text);
+    }
+    options.largest = UINT64_MAX;
+    assert_refused(&options, GRADWIRE_ERR_INVALID, "largest is 18446744073709551615: at most");
+}
+
 static void options_plan__refuses_other_sizes(void **state)
 {
     (void)state;
@@ -495,6 +520,7 @@ int main(void)
         TEST(options_plan__key_is_the_file),
         TEST(options_plan__takes_several_servers),
         TEST(options_plan__names_what_is_out_of_range),
+        TEST(options_plan__names_how_large_the_largest_may_be),
         TEST(options_plan__refuses_other_sizes),
         TEST(options_plan__refuses_what_the_environment_got_wrong),
         TEST(options_plan__refuses_faults_that_are_none),

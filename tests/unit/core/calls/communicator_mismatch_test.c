@@ -109,12 +109,14 @@ static void communicator_mismatch__by_kind_or_root(void **state)
     expect_nothing(&pair, 2, 1);
 }
 
-/* Some ranks agree on what is missing of results, and others want all of them. */
+/* Some ranks agree on what is missing of results, and others want all of them, or keep their own.
+ */
 static void communicator_mismatch__by_bound_pull(void **state)
 {
     (void)state;
     static const struct gw_parts exact = {.bound = GW_Q16_ONE / 10};
     static const struct gw_parts loses = {.bound = GW_Q16_ONE / 10, .bound_pull = GW_Q16_ONE / 10};
+    static const struct gw_parts keeps = {.bound_pull = GW_Q16_ONE / 10, .keeps_own = true};
     struct gw_call first = {.kind = GW_CALL_ALLREDUCE,
                             .via = GW_VIA_RING,
                             .type = GW_DTYPE_I32,
@@ -123,6 +125,9 @@ static void communicator_mismatch__by_bound_pull(void **state)
     struct gw_call second = first;
     second.parts = &loses;
     expect_nothing_of_any(&(struct pair){.of_one = first, .of_others = second}, RANKS_MAX);
+    first.parts = &keeps;
+    expect_nothing_of_any(&(struct pair){.of_one = first, .of_others = second}, RANKS_MAX);
+    first.parts = &exact;
     first.kind = second.kind = GW_CALL_ALLGATHER;
     first.count = second.count = 500;
     expect_nothing_of_any(&(struct pair){.of_one = first, .of_others = second}, RANKS_MAX);
