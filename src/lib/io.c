@@ -147,19 +147,13 @@ bool gw_io_is_quiet(const struct gw_io *io)
            !gw_communicator_has_work(io->comm);
 }
 
-/* When the job has to be looked at again, without anything arriving; 0: do not wait. */
-static gw_time wake_time(struct gw_io *io, gw_time until)
+/* When the job has to be looked at again, without anything arriving. */
+static gw_time wake_time(const struct gw_io *io)
 {
-    gw_time clock = gw_clock_now(), now = gw_io_now(io);
-    gw_time deadline = gw_communicator_deadline(io->comm), at = gw_time_add(now, TURN);
-    if (gw_io_may_park(io) && io->parks_in) {
-        io->parks_in--;
-        return 0;
-    }
-    if (gw_communicator_has_work(io->comm) || is_awaited(io) || !gw_deadline_before(clock, until))
+    gw_time now = gw_io_now(io), deadline = gw_communicator_deadline(io->comm);
+    if (gw_communicator_has_work(io->comm) || is_awaited(io))
         return now;
-    if (until != GW_TIME_NEVER && until - clock < TURN)
-        at = gw_time_add(now, until - clock);
+    gw_time at = gw_time_add(now, TURN);
     return gw_deadline_before(deadline, at) ? deadline : at;
 }
 
@@ -170,13 +164,15 @@ static void expire(struct gw_io *io)
         gw_communicator_expire(io->comm, now);
 }
 
-void gw_io_turn(struct gw_io *io, gw_time until)
+void gw_io_turn(struct gw_io *io)
 {
     char error[GW_NET_ERROR_MAX];
     struct gw_loop *loop = gw_station_loop(io->station);
     gw_io_take_commands(io);
     step(io);
-    int code = gw_station_turn(io->station, wake_time(io, until), error);
+    bool parks = gw_io_may_park(io) && io->parks_in;
+    io->parks_in -= parks;
+    int code = gw_station_turn(io->station, parks ? 0 : wake_time(io), error);
     if (gw_loop_has_input(loop))
         gw_io_empty(io->to_thread);
     expire(io);
@@ -199,7 +195,7 @@ static void *io_main(void *argument)
     pthread_mutex_lock(&io->turn);
     while (!is_finished(io)) {
         gw_io_park(io);
-        gw_io_turn(io, GW_TIME_NEVER);
+        gw_io_turn(io);
     }
     pthread_mutex_unlock(&io->turn);
     return NULL;

@@ -21,7 +21,6 @@
 #include <fenv.h>
 #include <poll.h>
 #include <sched.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "net/clock.h"
@@ -105,10 +104,7 @@ static gw_time parked_for(struct gw_io *io)
 static bool is_called(const struct gw_io *io, gw_time left)
 {
     struct pollfd fd = {.fd = io->to_thread, .events = POLLIN};
-    const struct timespec timeout = {
-        .tv_sec = (time_t)(left / GW_S),
-        .tv_nsec = (long)(left % GW_S / GW_NS),
-    };
+    const struct timespec timeout = gw_clock_timespec(left);
     if (ppoll(&fd, 1, &timeout, NULL) <= 0)
         return false;
     gw_io_empty(io->to_thread);
@@ -145,32 +141,28 @@ static bool claim(struct gw_io *io)
     return false;
 }
 
-/* Takes turns until there is a completion, or until `end`. After one that had something to do it
- * does not sleep for a while, as more will come; unless the call lasts: then packets are many, and
- * meanwhile the core is better with who sends them. */
-static bool take_turns(struct gw_io *io, struct gw_completion *completion, gw_time end)
+/* Takes turns until there is a completion. After one that had something to do it does not sleep for
+ * a while, as more will come; unless the call lasts: then packets are many, and meanwhile the core
+ * is better with who sends them. */
+static void take_turns(struct gw_io *io, struct gw_completion *completion, gw_time lasts_from)
 {
     const gw_time spin = SPINS_ALONE * io->plan.spin;
     gw_time clock = gw_clock_now(), sleeps_at = gw_time_add(clock, spin);
-    const gw_time lasts_from = gw_time_add(clock, LASTS);
-    bool has_come = false;
-    while (!has_come && gw_deadline_before(clock, end)) {
+    do {
         set_awaited(io, gw_time_before(clock, sleeps_at) && !is_crowded(io, clock));
-        gw_io_turn(io, end);
-        has_come = gw_spsc_pop(&io->completions, completion, sizeof(*completion));
+        gw_io_turn(io);
         clock = gw_clock_now();
         if (!gw_loop_is_idle(gw_station_loop(io->station)) && gw_time_before(clock, lasts_from))
             sleeps_at = gw_time_add(clock, spin);
-    }
+    } while (!gw_spsc_pop(&io->completions, completion, sizeof(*completion)));
     set_awaited(io, false);
     while (gw_io_may_park(io) && io->parks_in && !gw_io_is_quiet(io))
-        gw_io_turn(io, end);
-    return has_come;
+        gw_io_turn(io);
 }
 
 /* By the application, which has claimed the turns. It may round as it likes, and flush denormal
  * numbers to zero: sums may not. Nobody cancels it before it gives the turns back. */
-static bool drive(struct gw_io *io, struct gw_completion *completion, gw_time end)
+static void drive(struct gw_io *io, struct gw_completion *completion)
 {
     const gw_time lasts_from = gw_time_add(gw_clock_now(), LASTS);
     fenv_t its_own;
@@ -179,7 +171,7 @@ static bool drive(struct gw_io *io, struct gw_completion *completion, gw_time en
     fegetenv(&its_own);
     fesetenv(FE_DFL_ENV);
     io->is_driven = true;
-    bool has_come = take_turns(io, completion, end);
+    take_turns(io, completion, lasts_from);
     io->is_driven = false;
     fesetenv(&its_own);
     if (!gw_spsc_is_empty(&io->completions))
@@ -189,7 +181,6 @@ static bool drive(struct gw_io *io, struct gw_completion *completion, gw_time en
     if (!is_done || !gw_time_before(gw_clock_now(), lasts_from))
         gw_io_wake(io->to_thread);
     pthread_setcancelstate(cancels, &cancels);
-    return has_come;
 }
 
 /* ---- The rings. ---- */
@@ -229,10 +220,10 @@ bool gw_io_receive(struct gw_io *io, struct gw_completion *completion, int wait_
         return true;
     if (wait_ms == 0)
         return false;
-    if (io->drives && claim(io))
-        return drive(io, completion,
-                     wait_ms < 0 ? GW_TIME_NEVER
-                                 : gw_time_add(gw_clock_now(), (gw_time)wait_ms * GW_MS));
+    if (wait_ms < 0 && io->drives && claim(io)) {
+        drive(io, completion);
+        return true;
+    }
     if (io->plan.spin && spin(io, completion))
         return true;
     while (poll(&fd, 1, wait_ms) < 0 && errno == EINTR)

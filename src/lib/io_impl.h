@@ -78,9 +78,8 @@ static inline gw_time gw_io_now(const struct gw_io *io)
 /* Enters a phase, which lasts so long at most. */
 void gw_io_enter(struct gw_io *io, enum gw_io_phase phase, gw_time wait);
 
-/* One turn of everything, which sleeps until something comes, but no longer than until `until` by
- * the clock; GW_TIME_NEVER is allowed. */
-void gw_io_turn(struct gw_io *io, gw_time until);
+/* One turn of everything, which sleeps until something comes or is due. */
+void gw_io_turn(struct gw_io *io);
 
 /* Whether the turns may pause: no call is in work, and nobody needs this process. */
 bool gw_io_may_park(const struct gw_io *io);

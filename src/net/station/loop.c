@@ -348,10 +348,7 @@ static int rest(struct gw_loop *loop, gw_time wake, char *error)
     gw_time now = gw_loop_now(loop);
     /* Rounded up to whole nanoseconds, so that the deadline has passed when it returns. */
     gw_time left = wake != GW_TIME_NEVER && gw_time_before(now, wake) ? wake - now + GW_NS - 1 : 0;
-    struct timespec timeout = {
-        .tv_sec = (time_t)(left / GW_S),
-        .tv_nsec = (long)(left % GW_S / GW_NS),
-    };
+    const struct timespec timeout = gw_clock_timespec(left);
     loop->stats.sleeps++;
     int found = ppoll(fds, count, wake == GW_TIME_NEVER ? NULL : &timeout, NULL);
     if (found < 0 && errno != EINTR)
