@@ -109,6 +109,11 @@ static bool has_magnitude(enum gw_dtype type)
     return type < GW_DTYPE_MAGNITUDES;
 }
 
+static uint32_t batch_of(uint64_t left)
+{
+    return left < GW_IMPORTANCE_BATCH ? (uint32_t)left : GW_IMPORTANCE_BATCH;
+}
+
 static uint32_t bytes_of(const struct gw_importance_tensor *tensor, uint64_t offset)
 {
     uint64_t left = tensor->size - offset;
@@ -155,11 +160,8 @@ static int64_t median_of_means(const struct gw_importance *importance, uint64_t 
     sample_init(&sample, importance->fragments, GW_IMPORTANCE_SAMPLE_MIN, seed);
     for (uint32_t i = 0; i < sample.count; i++)
         index[i] = (uint32_t)sample_position(&sample, i);
-    for (uint32_t i = 0; i < sample.count; i += GW_IMPORTANCE_BATCH) {
-        uint32_t left = sample.count - i;
-        find_keys(importance, index + i, left < GW_IMPORTANCE_BATCH ? left : GW_IMPORTANCE_BATCH,
-                  sample.keys + i);
-    }
+    for (uint32_t i = 0; i < sample.count; i += GW_IMPORTANCE_BATCH)
+        find_keys(importance, index + i, batch_of(sample.count - i), sample.keys + i);
     return sample_median(&sample);
 }
 
@@ -172,12 +174,18 @@ static int64_t median_of_values(const struct gw_importance *importance, uint64_t
     if (!values)
         return INT64_MIN;
     sample_init(&sample, values, values_in_sample(values), seed);
-    for (uint32_t i = 0; i < sample.count; i++) {
-        const void *value = (const unsigned char *)importance->tensor.values +
-                            sample_position(&sample, i) * value_size;
-        gw_real magnitude;
-        terms->kernels->sum_abs[terms->type](&magnitude, &value, 1, 1);
-        sample.keys[i] = gw_importance_key(magnitude);
+    for (uint32_t first = 0; first < sample.count; first += GW_IMPORTANCE_BATCH) {
+        const void *from[GW_IMPORTANCE_BATCH];
+        gw_real magnitudes[GW_IMPORTANCE_BATCH];
+        uint32_t count = batch_of(sample.count - first);
+        for (uint32_t i = 0; i < count; i++) {
+            uint64_t position = sample_position(&sample, first + i);
+            from[i] = (const unsigned char *)importance->tensor.values + position * value_size;
+            __builtin_prefetch(from[i]);
+        }
+        terms->kernels->sum_abs[terms->type](magnitudes, from, count, 1);
+        for (uint32_t i = 0; i < count; i++)
+            sample.keys[first + i] = gw_importance_key(magnitudes[i]);
     }
     return sample_median(&sample);
 }
@@ -318,8 +326,7 @@ uint32_t gw_importance_fill(const struct gw_importance *importance, uint64_t *ma
     uint32_t index[GW_IMPORTANCE_BATCH], important = 0;
     mask_clear(mask, importance->fragments);
     for (uint64_t first = 0; first < importance->fragments; first += GW_IMPORTANCE_BATCH) {
-        uint64_t left = importance->fragments - first;
-        uint32_t count = left < GW_IMPORTANCE_BATCH ? (uint32_t)left : GW_IMPORTANCE_BATCH;
+        uint32_t count = batch_of(importance->fragments - first);
         for (uint32_t i = 0; i < count; i++)
             index[i] = (uint32_t)first + i;
         uint32_t bits = gw_importance_weigh(importance, index, count);

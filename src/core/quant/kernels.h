@@ -22,6 +22,8 @@
 #include "core/quant/scale.h"
 #include "core/tensor.h"
 
+typedef void gw_sum_abs(gw_real *sums, const void *const *x, uint32_t rows, uint32_t count);
+
 struct gw_kernels {
     const char *name;
     uint32_t needs; /* enum gw_cpu_feature */
@@ -84,8 +86,7 @@ struct gw_kernels {
      * infinite or NaN, and when a sum does not fit. Count is below 2^24. A sum does not depend on
      * the other rows; several together take less time.
      */
-    void (*sum_abs[GW_DTYPE_MAGNITUDES])(gw_real *sums, const void *const *x, uint32_t rows,
-                                         uint32_t count);
+    gw_sum_abs *const *sum_abs; /* by enum gw_dtype, below GW_DTYPE_MAGNITUDES */
 };
 
 /* Implementations in order of preference, best first; NULL behind the last, which needs nothing. */

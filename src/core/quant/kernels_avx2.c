@@ -7,10 +7,14 @@
 #include "base/cpu.h"
 #include "core/quant/kernels_list.h"
 #include "core/quant/loops.h"
+#include "core/quant/magnitudes.h"
+
+gw_sum_abs *const gw_sums_avx2[] = GW_LOOP_SUMS;
 
 const struct gw_kernels gw_kernels_avx2 = {
     .name = "avx2",
     .needs = GW_CPU_AVX2,
+    .sum_abs = gw_sums_avx2,
     GW_LOOP_TABLE,
 };
 

@@ -8,8 +8,6 @@
     __attribute__((target("f16c,avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
 #endif
 #define GW_LOOP_F16C
-#define GW_LOOP_AVX512F
-#define GW_LOOP_VECTOR 64
 
 #include "base/cpu.h"
 #include "core/quant/kernels_list.h"
@@ -18,6 +16,7 @@
 const struct gw_kernels gw_kernels_avx512 = {
     .name = "avx512",
     .needs = GW_CPU_AVX512,
+    .sum_abs = gw_sums_avx2,
     GW_LOOP_TABLE,
 };
 

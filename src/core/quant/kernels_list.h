@@ -1,5 +1,5 @@
 /*
- * The implementations by name, for the list in kernels.c alone.
+ * The implementations by name, for the list in kernels.c and for one another.
  *
  * Those for one architecture exist only there.
  */
@@ -11,5 +11,7 @@
 extern const struct gw_kernels gw_kernels_portable;
 extern const struct gw_kernels gw_kernels_avx2;
 extern const struct gw_kernels gw_kernels_avx512;
+
+extern gw_sum_abs *const gw_sums_avx2[GW_DTYPE_MAGNITUDES];
 
 #endif

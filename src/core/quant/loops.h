@@ -16,7 +16,6 @@
 
 #include "core/quant/halves.h"
 #include "core/quant/kernels.h"
-#include "core/quant/magnitudes.h"
 #include "core/quant/number.h"
 
 /* Marks are the two patterns that a step up takes to the two lowest. */
@@ -367,7 +366,6 @@ GW_LOOP static uint32_t max_abs_bf16(const void *x, uint32_t count)
     .add_real = {add_real_f32, add_real_f16, add_real_bf16},                                       \
     .narrow_real = {narrow_real_f32, narrow_real_f16, narrow_real_bf16},                           \
     .reduce = {reduce_f32, reduce_f16, reduce_bf16, reduce_i32},                                   \
-    .max_abs = {max_abs_f32, max_abs_f16, max_abs_bf16},                                           \
-    .sum_abs = {sum_abs_f32, sum_abs_f16, sum_abs_bf16, sum_abs_i32, sum_abs_f64}
+    .max_abs = {max_abs_f32, max_abs_f16, max_abs_bf16}
 
 #endif

@@ -1,12 +1,16 @@
 /*
  * Sums of magnitudes in a fixed order, 16 at a time.
  *
- * A part of loops.h. Additions of floats depend on their order, so compilers keep the one that is
- * written; here it is that of a vector of 16 lanes, which they cut into as many registers as the
- * processor needs. A lane has every sixteenth value; of bfloat16, which is half as wide, every
- * sixteenth pair of neighbours. A lane is never negative, so the zeros that fill up the last vector
- * change no bit of it. An addition waits for the one before it, so where registers are wide several
- * rows are summed at a time.
+ * As loops.h it is compiled for several kinds of processors, and a file that includes it gets
+ * GW_LOOP_SUMS, the sums of all types. Not for AVX-512: blasts do no other arithmetic, and Intel's
+ * processors lower their frequency for a while after registers of 512 bits, for the kernel, too.
+ *
+ * Additions of floats depend on their order, so compilers keep the one that is written; here it is
+ * that of a vector of 16 lanes, which they cut into as many registers as the processor needs. A lane
+ * has every sixteenth value; of bfloat16, which is half as wide, every sixteenth pair of neighbours.
+ * A lane is never negative, so the zeros that fill up the last vector change no bit of it. An
+ * addition waits for the one before it, so where registers are wide several rows are summed at a
+ * time.
  */
 #ifndef GW_CORE_MAGNITUDES_H
 #define GW_CORE_MAGNITUDES_H
@@ -82,25 +86,13 @@ GW_LOOP_INLINE void add_bf16_pairs(struct sums *sums, const unsigned char *x)
     }
 }
 
-#if defined(GW_LOOP_AVX512F)
-typedef int16_t avx512_halves __attribute__((vector_size(32)));
-#endif
-
 #if defined(GW_LOOP_F16C)
 
 GW_LOOP_INLINE void add_f16(struct sums *sums, const unsigned char *x)
 {
-#if defined(GW_LOOP_AVX512F)
-    const int32_t as_the_mode_says = 4;
-    avx512_halves halves;
-    memcpy(&halves, x, sizeof(halves));
-    const lanes_f32 zeros = {0}, floats = __builtin_ia32_vcvtph2ps512_mask(
-                                     halves, zeros, UINT16_MAX, as_the_mode_says);
-#else
     float floats[LANES];
     for (size_t i = 0; i < LANES; i += F16C_LANES)
         f16c_to_floats(floats + i, x + sizeof(uint16_t) * i, F16C_LANES);
-#endif
     add_f32(sums, (const unsigned char *)&floats);
 }
 
@@ -156,28 +148,29 @@ GW_LOOP_INLINE void add_f64(struct sums *sums, const unsigned char *x)
 
 /* ---- Totals, of lanes that are NaN or not negative. ---- */
 
-/* Adds the upper `half` of the lanes to the lower one. */
-GW_LOOP_INLINE void fold_f32(float *lanes, size_t half)
-{
-    for (size_t i = 0; i < half; i++)
-        lanes[i] += lanes[half + i];
-}
+/* The upper half of all lanes is added to the lower one until one is left; in whole registers while
+ * there are any, which compilers would take apart. */
+#define GW_LOOP_FOLD(name, scalar)                                                                 \
+    typedef scalar name##_lanes_8 __attribute__((vector_size(8 * sizeof(scalar))));                \
+    typedef scalar name##_lanes_4 __attribute__((vector_size(4 * sizeof(scalar))));                \
+                                                                                                   \
+    GW_LOOP_INLINE scalar name(const void *lanes)                                                  \
+    {                                                                                              \
+        name##_lanes_8 eights[LANES / 8];                                                          \
+        name##_lanes_4 fours[2];                                                                   \
+        memcpy(eights, lanes, sizeof(eights));                                                     \
+        eights[0] += eights[1];                                                                    \
+        memcpy(fours, eights, sizeof(fours));                                                      \
+        fours[0] += fours[1];                                                                      \
+        return (fours[0][0] + fours[0][2]) + (fours[0][1] + fours[0][3]);                          \
+    }
 
-GW_LOOP_INLINE void fold_f64(double *lanes, size_t half)
-{
-    for (size_t i = 0; i < half; i++)
-        lanes[i] += lanes[half + i];
-}
+GW_LOOP_FOLD(fold_f32, float)
+GW_LOOP_FOLD(fold_f64, double)
 
 GW_LOOP_INLINE gw_real total_f32(const struct sums *sums)
 {
-    float lanes[LANES];
-    memcpy(lanes, sums->f32, sizeof(lanes));
-    fold_f32(lanes, 8);
-    fold_f32(lanes, 4);
-    fold_f32(lanes, 2);
-    fold_f32(lanes, 1);
-    uint32_t bits = gw_f32_bits(lanes[0]) & INT32_MAX;
+    uint32_t bits = gw_f32_bits(fold_f32(sums->f32)) & INT32_MAX;
     return gw_f32_of_bits(bits < GW_F32_INFINITY ? bits : GW_F32_INFINITY);
 }
 
@@ -203,13 +196,7 @@ GW_LOOP_INLINE gw_real total_f16(const struct sums *sums)
 
 GW_LOOP_INLINE gw_real total_f64(const struct sums *sums)
 {
-    double lanes[LANES];
-    memcpy(lanes, sums->f64, sizeof(lanes));
-    fold_f64(lanes, 8);
-    fold_f64(lanes, 4);
-    fold_f64(lanes, 2);
-    fold_f64(lanes, 1);
-    int64_t bits = (int64_t)(gw_f64_bits(lanes[0]) & INT64_MAX);
+    int64_t bits = (int64_t)(gw_f64_bits(fold_f64(sums->f64)) & INT64_MAX);
     return gw_f64_of_bits((uint64_t)(bits < GW_F64_INFINITY ? bits : GW_F64_INFINITY));
 }
 
@@ -278,5 +265,7 @@ GW_LOOP static void sum_abs_f64(gw_real *to, const void *const *x, uint32_t rows
 {
     sum_abs(to, x, rows, count, (struct adder){8, LANES, add_f64, total_f64});
 }
+
+#define GW_LOOP_SUMS {sum_abs_f32, sum_abs_f16, sum_abs_bf16, sum_abs_i32, sum_abs_f64}
 
 #endif
