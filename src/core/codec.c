@@ -5,6 +5,7 @@
  */
 #include "core/codec.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -317,4 +318,44 @@ int gw_codec_decode(const struct gw_codec *codec, struct gw_frame *frame, gw_tim
         answer_from_hdr(&hdr, now, pkt);
     frame->hdr_size = frame->length - gw_codec_payload(pkt);
     return GW_OK;
+}
+
+static bool is_agg(const struct gw_pkt *pkt)
+{
+    return pkt->q.kind == GW_PKT_GRAD || pkt->q.kind == GW_PKT_PARAM;
+}
+
+bool gw_codec_encode_like(const struct gw_pkt *pkt, const struct gw_pkt *like,
+                          const uint8_t *like_hdr, struct gw_frame *frame)
+{
+    enum {
+        SRC = offsetof(struct gw_pkt, src),
+        SEQ = offsetof(struct gw_pkt, seq),
+    };
+    bool is_like = is_agg(like) && pkt->q.kind == like->q.kind &&
+                   memcmp(&pkt->src, &like->src, SEQ - SRC) == 0 &&
+                   memcmp(&pkt->agg, &like->agg, sizeof(pkt->agg)) == 0;
+    if (!is_like)
+        return false;
+    gw_wire_agg_write_like(frame->hdr, like_hdr, pkt->seq, pkt->index);
+    frame->hdr_size = GW_WIRE_AGG_SIZE;
+    frame->length = GW_WIRE_AGG_SIZE + gw_codec_payload(pkt);
+    frame->entropy = pkt->entropy;
+    frame->tos = tos_of(pkt);
+    return true;
+}
+
+bool gw_codec_decode_like(const uint8_t *hdr, const struct gw_pkt *like, const uint8_t *like_hdr,
+                          struct gw_pkt *pkt)
+{
+    uint32_t seq, next = pkt->q.next;
+    uint16_t index;
+    if (!is_agg(like) || !gw_wire_agg_is_like(hdr, like_hdr, &seq, &index))
+        return false;
+    *pkt = *like;
+    pkt->q.next = next;
+    pkt->seq = seq;
+    pkt->index = index;
+    pkt->buf = GW_BUF_NONE;
+    return true;
 }

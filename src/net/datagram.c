@@ -106,36 +106,51 @@ static void fill_frame(struct gw_frame *frame, const struct gw_datagram *datagra
     frame->tos = datagram->tos;
 }
 
-struct gw_pkt *gw_datagram_take(struct gw_datapath *datapath, const struct gw_datagram *datagram,
+/* Makes the packet of what has a header at least. Returns 0, with the bytes of the header in *size,
+ * or why it is refused. */
+static int decode(const struct gw_datapath *datapath, const struct gw_datagram *datagram,
+                  uint32_t length, gw_time now, struct gw_pkt *pkt, uint32_t *size)
+{
+    struct gw_frame frame;
+    struct gw_codec codec = {.cookie = datagram->cookie,
+                             .overhead = datapath->overhead - GW_WIRE_DATA_SIZE};
+    *size = GW_WIRE_AGG_SIZE;
+    if (datagram->before && datagram->length == datagram->before_length &&
+        gw_codec_decode_like(datagram->bytes, datagram->before, datagram->before_bytes, pkt))
+        return GW_OK;
+    fill_frame(&frame, datagram, length);
+    int code = gw_codec_decode(&codec, &frame, now, pkt);
+    *size = frame.hdr_size;
+    return code == GW_OK && length == *size && announces_nothing(pkt) ? GW_ERR_MALFORMED : code;
+}
+
+struct gw_pkt *gw_datagram_take(struct gw_datapath *datapath, struct gw_datagram *datagram,
                                 gw_time now)
 {
     struct gw_pkt_pool *pool = datapath->cfg.pool;
-    uint32_t tail = datagram->peer->auth ? GW_AUTH_SIZE : 0;
-    struct gw_frame frame;
+    uint32_t tail = datagram->peer->auth ? GW_AUTH_SIZE : 0, size;
     if (datagram->length < GW_WIRE_HDR_MIN + tail) {
         datapath->stats.runts++;
         return NULL;
     }
     if (tail && !is_genuine(&datapath->stats, datagram))
         return NULL;
-    fill_frame(&frame, datagram, datagram->length - tail);
     struct gw_pkt *pkt = gw_pkt_claim(pool);
     if (!pkt) {
         datapath->stats.no_room++;
         return NULL;
     }
-    struct gw_codec codec = {.cookie = datagram->cookie,
-                             .overhead = datapath->overhead - GW_WIRE_DATA_SIZE};
-    int code = gw_codec_decode(&codec, &frame, now, pkt);
-    uint32_t payload = code ? 0 : frame.length - frame.hdr_size;
-    if (!code && payload == 0 && announces_nothing(pkt))
-        code = GW_ERR_MALFORMED;
+    uint32_t length = datagram->length - tail;
+    int code = decode(datapath, datagram, length, now, pkt, &size);
     if (code)
         count_refusal(&datapath->stats, code);
-    if (code || (payload && !take_payload(datapath, datagram, frame.hdr_size, payload, pkt))) {
+    if (code || (length > size && !take_payload(datapath, datagram, size, length - size, pkt))) {
         pkt->buf = GW_BUF_NONE;
         gw_pkt_release(pool, pkt);
         return NULL;
     }
+    datagram->before = pkt;
+    datagram->before_bytes = datagram->bytes;
+    datagram->before_length = datagram->length;
     return pkt;
 }

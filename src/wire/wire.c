@@ -6,6 +6,8 @@
  */
 #include "wire/wire.h"
 
+#include <string.h>
+
 #include "base/error.h"
 #include "wire/wire_impl.h"
 
@@ -174,6 +176,19 @@ static int agg_decode(const uint8_t *bytes, uint32_t length, struct gw_wire_hdr 
     hdr->agg.bound = hdr->flags; /* of a parameter 0 */
     hdr->flags = 0;
     return GW_OK;
+}
+
+bool gw_wire_agg_is_like(const uint8_t *bytes, const uint8_t *like, uint32_t *seq, uint16_t *index)
+{
+    enum {
+        BEHIND_SEQ = GW_WIRE_AT_SEQ + 4,
+        BEHIND_INDEX = GW_WIRE_AT_AGG_INDEX + 2,
+    };
+    *seq = get32(bytes + GW_WIRE_AT_SEQ);
+    *index = get16(bytes + GW_WIRE_AT_AGG_INDEX);
+    return memcmp(bytes, like, GW_WIRE_AT_SEQ) == 0 &&
+           memcmp(bytes + BEHIND_SEQ, like + BEHIND_SEQ, GW_WIRE_AT_AGG_INDEX - BEHIND_SEQ) == 0 &&
+           memcmp(bytes + BEHIND_INDEX, like + BEHIND_INDEX, GW_WIRE_AGG_SIZE - BEHIND_INDEX) == 0;
 }
 
 static int job_decode(const uint8_t *bytes, struct gw_wire_hdr *hdr)

@@ -5,6 +5,8 @@
  */
 #include "wire/wire.h"
 
+#include <string.h>
+
 #include "base/assert.h"
 #include "wire/wire_impl.h"
 
@@ -156,4 +158,11 @@ uint32_t gw_wire_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes)
     put32(bytes + GW_WIRE_AT_FLOW, hdr->flow);
     put32(bytes + GW_WIRE_AT_SEQ, hdr->seq);
     return size;
+}
+
+void gw_wire_agg_write_like(uint8_t *bytes, const uint8_t *like, uint32_t seq, uint16_t index)
+{
+    memcpy(bytes, like, GW_WIRE_AGG_SIZE);
+    put32(bytes + GW_WIRE_AT_SEQ, seq);
+    put16(bytes + GW_WIRE_AT_AGG_INDEX, index);
 }

@@ -323,19 +323,19 @@ static void take_train(struct memory *memory, const struct gw_datapath_peer *pee
                        gw_time now, struct gw_datapath_train *train)
 {
     const struct gw_inbox_item *first = gw_inbox_at(&memory->inbox, 0);
+    struct gw_datagram datagram = {
+        .peer = peer,
+        .cookie = peer->rx_cookie,
+        .entropy = (uint16_t)(gw_sock_addr_port(&first->from) - gw_sock_addr_port(&peer->addr)),
+        .tos = first->tos,
+    };
     uint32_t count = 0;
     while (count < waiting && count < GW_DATAPATH_TRAIN_MAX) {
         struct gw_inbox_item *item = gw_inbox_at(&memory->inbox, count);
         if (!is_of_train(first, item))
             break;
-        const struct gw_datagram datagram = {
-            .bytes = item->bytes,
-            .length = item->length,
-            .peer = peer,
-            .cookie = peer->rx_cookie,
-            .entropy = (uint16_t)(gw_sock_addr_port(&item->from) - gw_sock_addr_port(&peer->addr)),
-            .tos = item->tos,
-        };
+        datagram.bytes = item->bytes;
+        datagram.length = item->length;
         struct gw_pkt *pkt = gw_datagram_take(&memory->base, &datagram, now);
         if (pkt)
             train->pkts[train->count++] = pkt;

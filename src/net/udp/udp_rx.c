@@ -149,8 +149,12 @@ static struct gw_pkt *take(struct gw_udp *udp, const struct arrival *arrival,
     datagram->length = left < arrival->segment ? left : arrival->segment;
     datagram->buf = arrival->is_in_place ? &rx->bufs[i] : NULL;
     struct gw_pkt *pkt = gw_datagram_take(&udp->base, datagram, now);
-    if (!pkt || (arrival->is_of_group && !take_from_group(udp, pkt)))
+    if (!pkt)
         return NULL;
+    if (arrival->is_of_group && !take_from_group(udp, pkt)) {
+        datagram->before = NULL;
+        return NULL;
+    }
     udp->base.stats.received++;
     if (!arrival->is_of_group && pkt->q.kind == GW_PKT_PARAM)
         udp->group.missed++;

@@ -115,7 +115,9 @@ static void add(struct gw_udp *udp, const struct gw_codec *codec, struct gw_pkt 
 {
     struct gw_udp_tx *tx = &udp->tx;
     uint32_t at = tx->count++;
-    gw_codec_encode(codec, pkt, &tx->frames[at]);
+    const struct gw_pkt *before = at ? tx->pkts[at - 1] : NULL;
+    if (!before || !gw_codec_encode_like(pkt, before, tx->frames[at - 1].hdr, &tx->frames[at]))
+        gw_codec_encode(codec, pkt, &tx->frames[at]);
     tx->options[at] = udp->base.cfg.signals_by_option ? take_signal(pkt, &tx->frames[at]) : 0;
     tx->pkts[at] = is_copy ? NULL : pkt;
     struct gw_auth *auth = udp->base.peers[tx->peer].auth;

@@ -239,6 +239,123 @@ static void codec_decode__refuses_what_is_not_for_us(void **state)
     }
 }
 
+static struct gw_pkt random_agg(struct gw_prng *prng)
+{
+    struct gw_pkt pkt;
+    do {
+        pkt = gw_random_pkt(prng, PAYLOAD_MAX, 0);
+    } while (pkt.q.kind != GW_PKT_GRAD && pkt.q.kind != GW_PKT_PARAM);
+    return pkt;
+}
+
+/* The one behind it in a train; now and then another one. */
+static struct gw_pkt random_next(struct gw_prng *prng, const struct gw_pkt *like)
+{
+    struct gw_pkt next = *like, other = random_agg(prng);
+    next.seq++;
+    next.index = (uint16_t)gw_prng_next(prng);
+    next.buf = 3;
+    switch (gw_prng_below(prng, 16)) {
+    case 0:
+        return other;
+    case 1:
+        next.agg = other.agg;
+        next.q.size = 44 + 4 * other.agg.values + OVERHEAD;
+        next.q.kind = other.q.kind;
+        next.agg_flags = other.agg_flags;
+        break;
+    case 2:
+        next.key = other.key;
+        break;
+    case 3:
+        next.scale ^= 1;
+        break;
+    case 4:
+        next.src ^= UINT32_C(1) << 31;
+        break;
+    case 5:
+        next.entropy++;
+        break;
+    case 6:
+        next.q.class ^= 1;
+        break;
+    case 7:
+        next.epoch ^= 1 << 15;
+        break;
+    }
+    return next;
+}
+
+static void codec_like__says_what_translation_says(void **state)
+{
+    (void)state;
+    print_message("seed %llu\n", (unsigned long long)seed);
+    struct gw_prng prng = gw_prng_derive(seed, 1);
+    uint32_t alike = 0, others = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        struct gw_pkt like = random_agg(&prng), next = random_next(&prng, &like);
+        struct gw_frame first, frame, quick = {.length = 0};
+        gw_codec_encode(&codec, &like, &first);
+        gw_codec_encode(&codec, &next, &frame);
+        if (!gw_codec_encode_like(&next, &like, first.hdr, &quick)) {
+            others++;
+            continue;
+        }
+        alike++;
+        assert_int_equal(quick.hdr_size, frame.hdr_size);
+        assert_memory_equal(quick.hdr, frame.hdr, frame.hdr_size);
+        assert_int_equal(quick.length, frame.length);
+        assert_int_equal(quick.entropy, frame.entropy);
+        assert_int_equal(quick.tos, frame.tos);
+    }
+    assert_true(alike > ROUNDS / 4 && others > ROUNDS / 4);
+}
+
+/* Whatever a stranger changes in the header. */
+static void codec_decode_like__says_what_decoding_says(void **state)
+{
+    (void)state;
+    struct gw_prng prng = gw_prng_derive(seed, 2);
+    uint32_t alike = 0, refused = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        struct gw_pkt pkt = random_agg(&prng), like, out, quick = {.q.next = 77, .buf = 5};
+        struct gw_frame first;
+        gw_codec_encode(&codec, &pkt, &first);
+        assert_int_equal(gw_codec_decode(&codec, &first, 0, &like), GW_OK);
+        struct gw_frame frame = first;
+        for (uint64_t n = gw_prng_below(&prng, 3); n > 0; n--)
+            frame.hdr[gw_prng_below(&prng, GW_WIRE_AGG_SIZE)] ^=
+                (uint8_t)(1u << gw_prng_below(&prng, 8));
+        int code = gw_codec_decode(&codec, &frame, 0, &out);
+        refused += code != GW_OK;
+        if (!gw_codec_decode_like(frame.hdr, &like, first.hdr, &quick))
+            continue;
+        alike++;
+        assert_int_equal(code, GW_OK);
+        assert_same(&quick, &out);
+        assert_int_equal(quick.q.size, out.q.size);
+        assert_int_equal(quick.q.in, 0);
+        assert_int_equal(quick.q.next, 77);
+        assert_int_equal(quick.buf, GW_BUF_NONE);
+    }
+    assert_true(alike > ROUNDS / 4 && refused > ROUNDS / 20);
+}
+
+static void codec_like__is_for_gradients_and_parameters(void **state)
+{
+    (void)state;
+    struct gw_prng prng = gw_prng_derive(seed, 3);
+    for (int i = 0; i < ROUNDS; i++) {
+        struct gw_pkt pkt = gw_random_pkt(&prng, PAYLOAD_MAX, 0), out;
+        struct gw_frame frame, quick;
+        if (pkt.q.kind == GW_PKT_GRAD || pkt.q.kind == GW_PKT_PARAM)
+            continue;
+        gw_codec_encode(&codec, &pkt, &frame);
+        assert_false(gw_codec_encode_like(&pkt, &pkt, frame.hdr, &quick));
+        assert_false(gw_codec_decode_like(frame.hdr, &pkt, frame.hdr, &out));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +367,9 @@ int main(void)
         cmocka_unit_test(codec_decode__a_bleached_notice_asks_for_nothing),
         cmocka_unit_test(codec_decode__an_echo_survives_foreign_clocks),
         cmocka_unit_test(codec_decode__refuses_what_is_not_for_us),
+        cmocka_unit_test(codec_like__says_what_translation_says),
+        cmocka_unit_test(codec_decode_like__says_what_decoding_says),
+        cmocka_unit_test(codec_like__is_for_gradients_and_parameters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
