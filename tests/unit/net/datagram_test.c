@@ -1,0 +1,137 @@
+/* What a datagram becomes does not depend on the one before it in its train. */
+#include "pool_fixture.h"
+#include "random_pkt.h"
+#include "support.h"
+
+#include "core/codec.h"
+#include "net/datagram.h"
+
+enum {
+    MTU = 1000,
+    PKTS = 128,
+    TRAIN = 12,
+    TRAINS = 3000,
+    DATAGRAM = GW_WIRE_HDR_MAX + MTU + 40,
+};
+
+#define COOKIE UINT64_C(0x1122334455660000)
+
+static const uint64_t seed = 17;
+
+struct fixture {
+    struct gw_pkt_pool pool;
+    struct gw_buf_pool bufs;
+    struct gw_datapath datapath;
+    struct gw_datapath_peer peer;
+};
+
+static struct gw_datapath_stats none;
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    char error[GW_NET_ERROR_MAX];
+    gw_test_pool_open(&f->pool, &f->bufs, PKTS, MTU);
+    const struct gw_datapath_cfg cfg = {
+        .pool = &f->pool, .address = "127.0.0.1", .entropies = 1, .mtu = MTU, .peers_max = 1};
+    assert_int_equal(gw_datapath_init(&f->datapath, &cfg, error), 0);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    gw_datapath_fini(&f->datapath);
+    gw_test_pool_close(&f->pool);
+    free(f);
+    return 0;
+}
+
+struct train {
+    uint8_t bytes[TRAIN][DATAGRAM];
+    uint32_t length[TRAIN];
+};
+
+/* Fragments one after the other; now and then something else, a bit that is wrong, or a length. */
+static void draw(struct gw_prng *prng, struct train *train)
+{
+    const struct gw_codec codec = {.cookie = COOKIE};
+    struct gw_pkt pkt = gw_random_pkt(prng, MTU, 0);
+    for (uint32_t i = 0; i < TRAIN; i++) {
+        struct gw_frame frame;
+        uint8_t *bytes = train->bytes[i];
+        gw_codec_encode(&codec, &pkt, &frame);
+        memset(bytes, (int)i, DATAGRAM);
+        memcpy(bytes, frame.hdr, frame.hdr_size);
+        train->length[i] = frame.length;
+        uint32_t what = gw_prng_below(prng, 10);
+        if (what == 0)
+            bytes[gw_prng_below(prng, GW_WIRE_DATA_SIZE)] ^=
+                (uint8_t)(1u << gw_prng_below(prng, 8));
+        else if (what == 1)
+            train->length[i] -= gw_prng_below(prng, 6);
+        else if (what == 2)
+            pkt = gw_random_pkt(prng, MTU, 0);
+        if (pkt.q.kind == GW_PKT_GRAD || pkt.q.kind == GW_PKT_PARAM) {
+            pkt.seq++;
+            pkt.index++;
+        }
+    }
+}
+
+/* Takes the whole train; `remembers`: what came before. Returns packets, and adds what they were
+ * to `seen`. */
+static uint32_t take_all(struct fixture *f, struct train *train, bool remembers,
+                         struct gw_pkt *seen)
+{
+    struct gw_datagram datagram = {.peer = &f->peer, .cookie = COOKIE, .entropy = 3, .tos = 1 << 2};
+    struct gw_pkt *pkts[TRAIN];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < TRAIN; i++) {
+        datagram.bytes = train->bytes[i];
+        datagram.length = train->length[i];
+        datagram.before = remembers ? datagram.before : NULL;
+        pkts[count] = gw_datagram_take(&f->datapath, &datagram, 0);
+        count += pkts[count] != NULL;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        seen[i] = *pkts[i];
+        seen[i].q.next = 0;
+        if (seen[i].buf != GW_BUF_NONE)
+            seen[i].buf = *(const unsigned char *)gw_buf_payload(&f->bufs, seen[i].buf);
+        gw_pkt_release(&f->pool, pkts[i]);
+    }
+    return count;
+}
+
+static void datagram_take__is_the_same_in_a_train(void **state)
+{
+    struct fixture *f = *state;
+    struct gw_prng prng = gw_prng_derive(seed, 0);
+    struct train train;
+    uint64_t taken = 0, malformed = 0;
+    print_message("seed %llu\n", (unsigned long long)seed);
+    for (uint32_t i = 0; i < TRAINS; i++) {
+        struct gw_pkt alone[TRAIN], together[TRAIN];
+        draw(&prng, &train);
+        f->datapath.stats = none;
+        uint32_t count = take_all(f, &train, false, alone);
+        const struct gw_datapath_stats stats = f->datapath.stats;
+        f->datapath.stats = none;
+        assert_int_equal(take_all(f, &train, true, together), count);
+        assert_memory_equal(&f->datapath.stats, &stats, sizeof(stats));
+        assert_memory_equal(together, alone, count * sizeof(*alone));
+        taken += count;
+        malformed += stats.malformed;
+    }
+    assert_true(taken > TRAINS * TRAIN / 2 && malformed > TRAINS / 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(datagram_take__is_the_same_in_a_train, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
