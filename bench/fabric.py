@@ -227,9 +227,10 @@ class Fabric:
             self.daemons.append(subprocess.Popen(self.inside(end, command), stderr=log,
                                                  stdin=subprocess.DEVNULL, start_new_session=True))
 
-    def start_server(self, binary, port, *lines):
-        """Starts a server with a switch of its own, where a switch is, in the hub; its address."""
-        address = f"{self.address(HUB)}:{port}"
+    def start_server(self, binary, port, *lines, count=1):
+        """Starts a server with a switch of its own, where a switch is, in the hub, or several in a row
+        of ports; its address."""
+        address = f"{self.address(HUB)}:{port}" + (f"-{port + count - 1}" if count > 1 else "")
         config = os.path.join(self.folder, "server.yaml")
         with open(config, "w", encoding="utf-8") as file:
             print(f"listen: {address}", *lines, sep="\n", file=file)

@@ -19,6 +19,7 @@ BENCH = os.path.join(ROOT, "bench")
 PORT = 29500
 GROUP = "239.77.0.1:29700"
 FLOOR = os.path.join(ROOT, "build", "release", "bench", "gw_bench_floor")
+SERVERS_MAX = 16  # of a job
 VALUES = {1500: 352, 9000: 2048}  # of a packet of ours, by the MTU of the links
 CPU_MIN_S = 0.1  # of all iterations together: ten ticks
 
@@ -271,8 +272,11 @@ class Gradwire:
         return 8 * size / (result["time_ms"]["p50"] / 1e3)
 
     def start_server(self, fabric):
+        """As many in a row as there are workers, and cores beside theirs; one if there are none."""
         alone = [] if self.multicast else ["multicast: none"]
-        return fabric.start_server(self.binary, PORT, f"values: {VALUES[fabric.mtu]}", *alone)
+        count = max(1, min(fabric.count, SERVERS_MAX, os.cpu_count() - fabric.count))
+        return fabric.start_server(self.binary, PORT, f"values: {VALUES[fabric.mtu]}", *alone,
+                                   count=count)
 
 
 def ask(command):

@@ -106,8 +106,9 @@ struct gradwire_options {
     int rank;              /* 0 to world - 1 */
     int world;             /* 1 to 1024 */
     const char *join;      /* HOST:PORT that rank 0 listens at; not used with `server` */
-    const char *server;    /* HOST:PORT of a `gradwire server`, or of up to 16, with commas between,
-                              which share the sums; without, rank 0 is the server */
+    const char *server;    /* HOST:PORT of a `gradwire server`, or of up to 16 that share the sums:
+                              HOST:FIRST-LAST, or several with commas between; without, rank 0 is
+                              the server */
     const char *switch_;   /* HOST:PORT of the nearest `gradwire switch`, by which everything goes;
                               without, sums by the server's own, and all else straight */
     const char *bind;      /* our own address; without, the one that reaches the others */

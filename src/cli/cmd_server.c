@@ -76,6 +76,12 @@ static bool may_multicast(const void *cfg)
     return !*((const struct server_cfg *)cfg)->switch_name;
 }
 
+/* The switch above would have to be one of many, too. */
+static bool may_be_many(const void *cfg)
+{
+    return !*((const struct server_cfg *)cfg)->switch_name;
+}
+
 static uint16_t places(const void *cfg)
 {
     (void)cfg;
@@ -280,6 +286,7 @@ int gw_cmd_server(int argc, char **argv)
         .turn = turn,
         .look = look,
         .may_multicast = may_multicast,
+        .may_be_many = may_be_many,
         .places = places,
         .status = status,
         .use = use,

@@ -77,13 +77,15 @@ void gw_daemon_log(const struct gw_daemon *daemon, const char *format, ...)
     va_start(args, format);
     vsnprintf(line, sizeof(line), format, args);
     va_end(args);
-    fprintf(stderr, "%s.%03ldZ %s: %s\n", when, now.tv_nsec / 1000000, daemon->kind->name, line);
+    const char *port = daemon->row_count > 1 ? strrchr(gw_daemon_common(daemon)->listen, ':') : "";
+    fprintf(stderr, "%s.%03ldZ %s%s: %s\n", when, now.tv_nsec / 1000000, daemon->kind->name, port,
+            line);
 }
 
 static const struct argp_option options[] = {
     {"config", KEY_CONFIG, "FILE", 0, "read this YAML file", 0},
     {"status", KEY_STATUS, 0, 0, "ask the running daemon of this config what it does", 0},
-    {"json", KEY_JSON, 0, 0, "with --status: print one JSON value", 0},
+    {"json", KEY_JSON, 0, 0, "with --status: print one JSON value, of each in a row", 0},
     {0},
 };
 
@@ -311,6 +313,18 @@ static int serve(struct gw_daemon *daemon)
     return status;
 }
 
+/* Asks each of the row. */
+static int ask(struct gw_daemon *daemon, bool json)
+{
+    int status = GW_EXIT_OK;
+    for (uint32_t number = 0; number < daemon->row_count; number++) {
+        gw_daemon_listen_at(daemon, number);
+        int one = gw_daemon_status_ask(daemon, json);
+        status = status ? status : one;
+    }
+    return status;
+}
+
 int gw_daemon_main(const struct gw_daemon_kind *kind, int argc, char **argv)
 {
     const struct argp argp = {.options = options, .parser = parse_option, .doc = kind->doc};
@@ -326,7 +340,7 @@ int gw_daemon_main(const struct gw_daemon_kind *kind, int argc, char **argv)
     daemon->signals = daemon->status = -1;
     int status = gw_daemon_load(daemon, args.config, args.status);
     if (status == GW_EXIT_OK)
-        status = args.status ? gw_daemon_status_ask(daemon, args.json) : serve(daemon);
+        status = args.status ? ask(daemon, args.json) : gw_daemon_run_row(daemon, serve);
     free(daemon);
     return status;
 }

@@ -2,7 +2,8 @@
  * What `gradwire switch` and `gradwire server` share: arguments, the config file, signals, the log,
  * and the answers to `--status`.
  *
- * A daemon runs one station in one thread. SIGTERM and SIGINT drain it: it ends when its last
+ * A daemon runs one station in one thread; where `listen` is a row of ports there is one of it, a
+ * process, for each. SIGTERM and SIGINT drain it: it ends when its last
  * neighbour has gone, or after the config's `drain`. Whoever asks for the status finds it by the
  * config's `status`, or by the address that it listens at: a Unix socket carries one JSON value.
  */
@@ -50,7 +51,8 @@ struct gw_daemon_common {
      .type = GW_PARAM_TEXT,                                                                        \
      .offset = offsetof(config, common.listen),                                                    \
      .initial = listen_text,                                                                       \
-     .help = "ADDRESS:PORT to listen at"},                                                         \
+     .help = "ADDRESS:PORT to listen at; of a server also ADDRESS:FIRST-LAST, up to 16 ports, at " \
+             "each of which a process of its own listens"},                                        \
         {.name = "metrics",                                                                        \
          .type = GW_PARAM_TEXT,                                                                    \
          .offset = offsetof(config, common.metrics),                                               \
@@ -143,6 +145,8 @@ struct gw_daemon_kind {
     void (*look)(struct gw_daemon *daemon, void *own);
     /* Whether results may be multicast, although the config does not say so; NULL: no. */
     bool (*may_multicast)(const void *cfg);
+    /* Whether there may be several in a row; NULL: no. */
+    bool (*may_be_many)(const void *cfg);
     /* Sessions of those who dial it, below GW_DAEMON_PEERS_MAX: as many as it has ports for. */
     uint16_t (*places)(const void *cfg);
     /* Of its links, for those who ask; NULL: not known. */

@@ -22,6 +22,11 @@ enum {
 
 #define NO_GROUPS "none" /* as a config says it */
 
+static struct gw_daemon_common *common_of(struct gw_daemon *daemon)
+{
+    return (struct gw_daemon_common *)(void *)daemon->cfg;
+}
+
 int gw_daemon_check_range(const char *key, uint64_t value, uint64_t low, uint64_t high, char *error)
 {
     if (value >= low && value <= high)
@@ -156,8 +161,8 @@ static int read_token(struct gw_daemon *daemon, const struct gw_document *docume
                   : gw_document_error(document, value, GW_ERR_INVALID, "its first line is empty");
 }
 
-/* Groups, one for each job, of the family that we listen by. */
-static int check_multicast(const struct gw_daemon_common *common, char *error)
+/* Groups, one for each job of each daemon, of the family that we listen by. */
+static int check_multicast(const struct gw_daemon_common *common, uint32_t daemons, char *error)
 {
     struct gw_sock_addr group, listen, last;
     if (!*common->multicast || strcmp(common->multicast, NO_GROUPS) == 0)
@@ -170,7 +175,7 @@ static int check_multicast(const struct gw_daemon_common *common, char *error)
     if (code)
         return code;
     last = group;
-    gw_sock_addr_advance(&last, common->jobs - 1);
+    gw_sock_addr_advance(&last, daemons * common->jobs - 1);
     if (!gw_sock_addr_is_multicast(&group) || group.storage.ss_family != listen.storage.ss_family)
         return gw_net_fail(error, GW_ERR_INVALID,
                            "multicast: %s is no multicast address of the family of `listen`",
@@ -178,7 +183,7 @@ static int check_multicast(const struct gw_daemon_common *common, char *error)
     if (!gw_sock_addr_is_multicast(&last))
         return gw_net_fail(error, GW_ERR_INVALID,
                            "multicast: behind %s there are no groups for %u jobs",
-                           common->multicast, common->jobs);
+                           common->multicast, daemons * common->jobs);
     if (gw_sock_addr_port(&group) == gw_sock_addr_port(&listen))
         return gw_net_fail(error, GW_ERR_INVALID,
                            "multicast: its port must not be that of `listen`");
@@ -199,7 +204,7 @@ static int check_multicast(const struct gw_daemon_common *common, char *error)
  */
 static void choose_groups(struct gw_daemon *daemon)
 {
-    struct gw_daemon_common *common = (struct gw_daemon_common *)(void *)daemon->cfg;
+    struct gw_daemon_common *common = common_of(daemon);
     struct gw_sock_addr group, listen;
     char error[GW_NET_ERROR_MAX];
     bool is_one_tenant = daemon->key_count - daemon->switch_key_count <= 1;
@@ -232,8 +237,37 @@ static int check_signals(const struct gw_daemon_common *common, char *error)
     return code;
 }
 
-static int check_common(const struct gw_daemon_common *common, char *error)
+/* A row of daemons has a row of metrics, and sockets for --status where these lie by default. */
+static int check_row(const struct gw_daemon *daemon, char *error)
 {
+    const struct gw_daemon_common *common = gw_daemon_common(daemon);
+    const uint32_t count = daemon->row_count;
+    struct gw_sock_addr metrics;
+    if (count == 1)
+        return GW_OK;
+    if (!daemon->kind->may_be_many || !daemon->kind->may_be_many(daemon->cfg))
+        return gw_net_fail(error, GW_ERR_INVALID,
+                           "listen: %s are several ports, which only a server with a switch of its "
+                           "own can have",
+                           daemon->row);
+    if (count > GW_DAEMON_ROW_MAX)
+        return gw_net_fail(error, GW_ERR_RANGE, "listen: %s are %u ports, and at most %d can be",
+                           daemon->row, count, GW_DAEMON_ROW_MAX);
+    if (*common->status)
+        return gw_net_fail(error, GW_ERR_INVALID,
+                           "status: %.64s is one path, and there are %u servers", common->status,
+                           count);
+    if (*common->metrics && gw_sock_addr_resolve(common->metrics, &metrics, error) == GW_OK &&
+        gw_sock_addr_port(&metrics) + count - 1 > UINT16_MAX)
+        return gw_net_fail(error, GW_ERR_RANGE,
+                           "metrics: behind %s there are no ports for %u servers", common->metrics,
+                           count);
+    return GW_OK;
+}
+
+static int check_common(const struct gw_daemon *daemon, char *error)
+{
+    const struct gw_daemon_common *common = gw_daemon_common(daemon);
     int code = gw_daemon_check_range("values", common->values, 16, 16000, error);
     if (!code)
         code = gw_daemon_check_range("aggregators", common->aggregators, 1, 65536, error);
@@ -248,13 +282,15 @@ static int check_common(const struct gw_daemon_common *common, char *error)
         code = gw_daemon_check_address("metrics", common->metrics, error);
     if (!code)
         code = check_signals(common, error);
-    return code ? code : check_multicast(common, error);
+    if (!code)
+        code = check_row(daemon, error);
+    return code ? code : check_multicast(common, daemon->row_count, error);
 }
 
 static int check(const struct gw_daemon *daemon, const struct gw_document *document)
 {
     char error[GW_NET_ERROR_MAX];
-    int code = check_common(gw_daemon_common(daemon), error);
+    int code = check_common(daemon, error);
     if (!code)
         code = daemon->kind->check(daemon->cfg, error);
     return code ? gw_schema_blame(document, document->root, code, error) : GW_OK;
@@ -265,6 +301,42 @@ static int read_secrets(struct gw_daemon *daemon, const struct gw_document *docu
 {
     int code = read_keys(daemon, document);
     return code ? code : read_token(daemon, document);
+}
+
+/* The config's `listen` is a row from here on, and one of it is what the daemon has. */
+static void take_row(struct gw_daemon *daemon)
+{
+    const char *listen = gw_daemon_common(daemon)->listen;
+    uint32_t count = gw_sock_addr_row(listen);
+    memcpy(daemon->row, listen, sizeof(daemon->row));
+    daemon->row_count = count ? count : 1; /* what is none is named when it is checked */
+    if (count > 1)
+        gw_daemon_listen_at(daemon, 0);
+}
+
+void gw_daemon_listen_at(struct gw_daemon *daemon, uint32_t number)
+{
+    struct gw_daemon_common *common = common_of(daemon);
+    if (daemon->row_count > 1)
+        gw_sock_addr_row_at(daemon->row, number, common->listen, sizeof(common->listen));
+}
+
+void gw_daemon_settle(struct gw_daemon *daemon, uint32_t number)
+{
+    struct gw_daemon_common *common = common_of(daemon);
+    char metrics[GW_PARAM_TEXT_MAX], error[GW_NET_ERROR_MAX];
+    struct gw_sock_addr group;
+    gw_daemon_listen_at(daemon, number);
+    if (*common->metrics) {
+        gw_sock_addr_row_at(common->metrics, number, metrics, sizeof(metrics));
+        memcpy(common->metrics, metrics, sizeof(metrics));
+    }
+    choose_groups(daemon);
+    if (number && *common->multicast &&
+        gw_sock_addr_resolve(common->multicast, &group, error) == 0) {
+        gw_sock_addr_advance(&group, number * common->jobs);
+        gw_sock_addr_format(&group, common->multicast, sizeof(common->multicast));
+    }
 }
 
 int gw_daemon_load(struct gw_daemon *daemon, const char *file, bool asks)
@@ -287,13 +359,13 @@ int gw_daemon_load(struct gw_daemon *daemon, const char *file, bool asks)
     if (!code)
         code = daemon->kind->read ? daemon->kind->read(&document, daemon->cfg) : GW_OK;
     if (!code)
-        spell_metrics((struct gw_daemon_common *)(void *)daemon->cfg);
+        spell_metrics(common_of(daemon));
+    if (!code)
+        take_row(daemon);
     if (!code)
         code = check(daemon, &document);
     if (!code && !asks)
         code = read_secrets(daemon, &document);
-    if (!code && !asks)
-        choose_groups(daemon);
     gw_document_free(&document);
     if (code)
         gw_complain("%s", why);

@@ -50,7 +50,9 @@ static const struct argp_option options[] = {
      "ina: added up in switches (default); ps: by a server; ring: from worker to worker", 0},
     {"join", KEY_JOIN, "HOST:PORT", 0, "where rank 0 listens", 0},
     {"server", KEY_SERVER, "HOST:PORT", 0,
-     "a gradwire server, or several with commas between (default: rank 0 is one)", 0},
+     "a gradwire server, or several: HOST:FIRST-LAST, or with commas between (default: rank 0 is "
+     "one)",
+     0},
     {"switch", KEY_SWITCH, "HOST:PORT", 0,
      "the nearest gradwire switch (default: the server's own)", 0},
     {"job", KEY_JOB, "NAME", 0, "name of the job on a shared server", 0},

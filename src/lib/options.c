@@ -205,26 +205,39 @@ static int take_options(const struct gradwire_options *given, struct gradwire_op
     return GRADWIRE_OK;
 }
 
-/* Servers are divided by commas; all are different. */
-static int take_servers(const char *text, struct gw_io_plan *plan, char *error)
+/* Adds those of a row of ports; all are different. */
+static int take_row(const char *row, struct gw_io_plan *plan, char *error)
 {
-    for (const char *next; *text; text = next) {
-        size_t length = strcspn(text, ",");
+    uint32_t count = gw_sock_addr_row(row);
+    if (count == 0)
+        return refuse(error, "server is %s: not HOST:PORT, nor HOST:FIRST-LAST", row);
+    if (count > GW_IO_SERVERS_MAX - plan->server_count)
+        return refuse(error, "server is %s, and more: at most 16", row);
+    for (uint32_t number = 0; number < count; number++) {
         char *name = plan->servers[plan->server_count];
-        next = text + length + (text[length] == ',');
-        if (length == 0 || length >= GW_IO_NAME_MAX || (text[length] && !*next))
-            return refuse(error, "server is %s: HOST:PORT, or several with commas between", text);
-        if (plan->server_count == GW_IO_SERVERS_MAX)
-            return refuse(error, "server is %s, and more: at most 16", text);
-        snprintf(name, GW_IO_NAME_MAX, "%.*s", (int)length, text);
-        if (!gw_sock_addr_is_name(name))
-            return refuse(error, "server is %s: not HOST:PORT", name);
+        gw_sock_addr_row_at(row, number, name, GW_IO_NAME_MAX);
         for (uint32_t i = 0; i < plan->server_count; i++)
             if (strcmp(plan->servers[i], name) == 0)
                 return refuse(error, "server is %s twice", name);
         plan->server_count++;
     }
     return GRADWIRE_OK;
+}
+
+/* Servers, or rows of them, are divided by commas. */
+static int take_servers(const char *text, struct gw_io_plan *plan, char *error)
+{
+    int code = GRADWIRE_OK;
+    for (const char *next; *text && !code; text = next) {
+        size_t length = strcspn(text, ",");
+        char row[GW_IO_NAME_MAX];
+        next = text + length + (text[length] == ',');
+        if (length == 0 || length >= sizeof(row) || (text[length] && !*next))
+            return refuse(error, "server is %s: HOST:PORT, or several with commas between", text);
+        snprintf(row, sizeof(row), "%.*s", (int)length, text);
+        code = take_row(row, plan, error);
+    }
+    return code;
 }
 
 /* What the environment asks tests to do wrong; each rank draws its own. */

@@ -38,6 +38,11 @@ int gw_sock_addr_parse(const char *host, uint16_t port, struct gw_sock_addr *add
     return GW_OK;
 }
 
+static bool is_port(const char *text)
+{
+    return strspn(text, "0123456789") == strlen(text) && atol(text) > 0 && atol(text) < 65536;
+}
+
 /* Splits HOST:PORT; false: it is not of that form. */
 static bool split(const char *name, char *host, char *port)
 {
@@ -51,13 +56,32 @@ static bool split(const char *name, char *host, char *port)
     snprintf(host, HOST_MAX, "%.*s", (int)(has_brackets ? size - 2 : size),
              name + (has_brackets ? 1 : 0));
     snprintf(port, HOST_MAX, "%s", colon + 1);
-    return strspn(port, "0123456789") == strlen(port) && atol(port) > 0 && atol(port) < 65536;
+    return is_port(port);
 }
 
 bool gw_sock_addr_is_name(const char *name)
 {
     char host[HOST_MAX], port[HOST_MAX];
     return split(name, host, port);
+}
+
+uint32_t gw_sock_addr_row(const char *name)
+{
+    char first[HOST_MAX];
+    const char *colon = strrchr(name, ':'), *dash = colon ? strchr(colon, '-') : NULL;
+    if (!dash)
+        return gw_sock_addr_is_name(name);
+    snprintf(first, sizeof(first), "%.*s", (int)(dash - name), name);
+    if (dash - name >= HOST_MAX || !gw_sock_addr_is_name(first) || !is_port(dash + 1))
+        return 0;
+    long count = atol(dash + 1) - atol(colon + 1) + 1;
+    return count > 0 ? (uint32_t)count : 0;
+}
+
+void gw_sock_addr_row_at(const char *name, uint32_t number, char *text, size_t size)
+{
+    const char *port = strrchr(name, ':') + 1;
+    snprintf(text, size, "%.*s%lu", (int)(port - name), name, atol(port) + (unsigned long)number);
 }
 
 int gw_sock_addr_resolve(const char *name, struct gw_sock_addr *addr, char *error)

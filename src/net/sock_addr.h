@@ -28,6 +28,13 @@ int gw_sock_addr_parse(const char *host, uint16_t port, struct gw_sock_addr *add
 /* Whether it is of the form HOST:PORT or [HOST]:PORT; nothing is looked up. */
 bool gw_sock_addr_is_name(const char *name);
 
+/*
+ * A row of ports: HOST:FIRST-LAST, or one as above. The first says how many they are, 0 of what is
+ * neither; the second writes the name of one of them, the first is 0.
+ */
+uint32_t gw_sock_addr_row(const char *name);
+void gw_sock_addr_row_at(const char *name, uint32_t number, char *text, size_t size);
+
 /* Reads HOST:PORT or [HOST]:PORT; a name is looked up. Returns 0 or GW_ERR_INVALID with `error`
  * filled. */
 int gw_sock_addr_resolve(const char *name, struct gw_sock_addr *addr, char *error);

@@ -302,6 +302,13 @@ static void options_plan__takes_several_servers(void **state)
     assert_string_equal(plan.servers[2], "[::1]:3");
     options.server = "a:1,b:1,c:1,d:1,e:1,f:1,g:1,h:1,i:1,j:1,k:1,l:1,m:1,n:1,o:1,p:1";
     assert_int_equal(plan_of(&options).server_count, 16);
+    options.server = "a:4790-4792,[::1]:7-8,b:1";
+    plan = plan_of(&options);
+    assert_int_equal(plan.server_count, 6);
+    assert_string_equal(plan.servers[0], "a:4790");
+    assert_string_equal(plan.servers[2], "a:4792");
+    assert_string_equal(plan.servers[4], "[::1]:8");
+    assert_string_equal(plan.servers[5], "b:1");
     options.server = "";
     assert_int_equal(plan_of(&options).server_count, 0);
     assert_string_equal(plan_of(&options).switch_, "c:4");
@@ -345,6 +352,10 @@ static void options_plan__names_what_is_out_of_range(void **state)
     REFUSES(server, "a:1,b:1,c:1,d:1,e:1,f:1,g:1,h:1,i:1,j:1,k:1,l:1,m:1,n:1,o:1,p:1,q:1",
             "server is q:1, and more: at most 16");
     REFUSES(server, "a:1,b", "server is b: not HOST:PORT");
+    REFUSES(server, "a:1-16,a:17", "server is a:17, and more: at most 16");
+    REFUSES(server, "a:1-17", "server is a:1-17, and more: at most 16");
+    REFUSES(server, "a:1-3,b:1,a:3", "server is a:3 twice");
+    REFUSES(server, "a:2-1", "server is a:2-1: not HOST:PORT, nor HOST:FIRST-LAST");
     REFUSES(join, "nowhere", "join is nowhere: not HOST:PORT");
     REFUSES(switch_, "s:0", "switch is s:0: not HOST:PORT");
     REFUSES(job, long_name, "job");

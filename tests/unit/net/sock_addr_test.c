@@ -102,6 +102,32 @@ static void sock_addr_resolve__wants_host_and_port(void **state)
     assert_string_equal(text, "[::1]:65535");
 }
 
+static void sock_addr_row__has_the_names_of_its_ports(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        uint32_t count;
+        const char *last;
+    } rows[] = {
+        {"a:1", 1, "a:1"},
+        {"a-b.c:4790-4793", 4, "a-b.c:4793"},
+        {"[::1]:65534-65535", 2, "[::1]:65535"},
+        {"127.0.0.1:7-7", 1, "127.0.0.1:7"},
+        {"a:1-65535", 65535, "a:65535"},
+    };
+    static const char *const none[] = {"",      "a",    "a:1-",  "a:-1", "a:2-1",     "a:0-1",
+                                       "a:1-x", "a-1:", "::1-2", "1-2",  "a:1-65536", "a:1-2-3"};
+    char text[GW_SOCK_ADDR_NAME_MAX];
+    for (size_t i = 0; i < GW_COUNT_OF(rows); i++) {
+        assert_int_equal(gw_sock_addr_row(rows[i].name), rows[i].count);
+        gw_sock_addr_row_at(rows[i].name, rows[i].count - 1, text, sizeof(text));
+        assert_string_equal(text, rows[i].last);
+    }
+    for (size_t i = 0; i < GW_COUNT_OF(none); i++)
+        assert_int_equal(gw_sock_addr_row(none[i]), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -110,6 +136,7 @@ int main(void)
         cmocka_unit_test(sock_addr_is_same__compares_host_and_port),
         cmocka_unit_test(sock_addr_advance__carries),
         cmocka_unit_test(sock_addr_resolve__wants_host_and_port),
+        cmocka_unit_test(sock_addr_row__has_the_names_of_its_ports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
