@@ -185,17 +185,20 @@ class Fabric:
         catch_signals()
 
     def kill(self):
-        """Kills what runs in the namespaces, also what a launcher left there."""
-        for namespace in self.namespaces:
-            found = subprocess.run(["ip", "netns", "pids", namespace], capture_output=True, text=True)
-            for pid in found.stdout.split():
-                try:
-                    os.kill(int(pid), signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
+        """Kills what runs in the namespaces, also what a launcher or a daemon left there, and waits
+        until it is gone: who comes next needs the same ports."""
         for process in self.processes + self.daemons:
             process.kill()
             process.wait()
+        deadline = time.monotonic() + 5
+        for namespace in self.namespaces:
+            while (left := living(namespace)) and time.monotonic() < deadline:
+                for pid in left:
+                    try:
+                        os.kill(pid, signal.SIGKILL)
+                    except ProcessLookupError:
+                        pass
+                time.sleep(0.01)
         self.processes = []
         self.daemons = []
 
@@ -291,6 +294,11 @@ class Fabric:
             if time.monotonic() > deadline:
                 raise Failure(f"{name}: not done after {deadline_s} s")
             time.sleep(0.05)
+
+
+def living(namespace):
+    found = subprocess.run(["ip", "netns", "pids", namespace], capture_output=True, text=True)
+    return [int(pid) for pid in found.stdout.split()]
 
 
 def reason(errors):
