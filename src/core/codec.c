@@ -80,21 +80,21 @@ static uint8_t flags_from_hdr(const struct gw_wire_hdr *hdr)
 
 /* What remained of the message when the packet first left, in whole packets: its rank, for queues
  * that sort (core/urgency/urgency_pfabric.c). */
-static uint32_t data_rank(const struct gw_wire_hdr *hdr)
+static uint32_t data_rank(const struct gw_pkt *pkt, uint32_t seq)
 {
-    uint64_t remains = (uint64_t)(hdr->data.total - hdr->seq) * hdr->data.mss;
+    uint64_t remains = (uint64_t)(pkt->data.total - seq) * pkt->data.mss;
     return remains < UINT32_MAX ? (uint32_t)remains : UINT32_MAX;
 }
 
 static void data_from_hdr(const struct gw_wire_hdr *hdr, gw_time now, struct gw_pkt *pkt)
 {
-    pkt->q.rank = data_rank(hdr);
     pkt->sent_at = time_expand(hdr->sent_at, now);
     pkt->echo_entropy = 0;
     pkt->data.total = hdr->data.total;
     pkt->data.len = hdr->data.len;
     pkt->data.mss = hdr->data.mss;
     pkt->data.tag = hdr->data.tag;
+    pkt->q.rank = data_rank(pkt, hdr->seq);
 }
 
 static void answer_to_hdr(const struct gw_pkt *pkt, struct gw_wire_hdr *hdr)
@@ -320,8 +320,11 @@ int gw_codec_decode(const struct gw_codec *codec, struct gw_frame *frame, gw_tim
     return GW_OK;
 }
 
-static bool is_agg(const struct gw_pkt *pkt)
+/* Whether others may be like it: the last packet of a message has a header of its own. */
+static bool may_be_alike(const struct gw_pkt *pkt, uint32_t seq)
 {
+    if (pkt->q.kind == GW_PKT_DATA)
+        return pkt->data.total > 1 && seq < pkt->data.total - 1;
     return pkt->q.kind == GW_PKT_GRAD || pkt->q.kind == GW_PKT_PARAM;
 }
 
@@ -332,14 +335,17 @@ bool gw_codec_encode_like(const struct gw_pkt *pkt, const struct gw_pkt *like,
         SRC = offsetof(struct gw_pkt, src),
         SEQ = offsetof(struct gw_pkt, seq),
     };
-    bool is_like = is_agg(like) && pkt->q.kind == like->q.kind &&
+    bool is_like = may_be_alike(like, like->seq) && may_be_alike(like, pkt->seq) &&
+                   pkt->q.kind == like->q.kind && pkt->q.flags == like->q.flags &&
                    memcmp(&pkt->src, &like->src, SEQ - SRC) == 0 &&
                    memcmp(&pkt->agg, &like->agg, sizeof(pkt->agg)) == 0;
     if (!is_like)
         return false;
-    gw_wire_agg_write_like(frame->hdr, like_hdr, pkt->seq, pkt->index);
-    frame->hdr_size = GW_WIRE_AGG_SIZE;
-    frame->length = GW_WIRE_AGG_SIZE + gw_codec_payload(pkt);
+    gw_wire_write_like(frame->hdr, like_hdr, pkt->seq);
+    if (pkt->q.kind != GW_PKT_DATA)
+        gw_wire_set_agg_index(frame->hdr, pkt->index);
+    frame->hdr_size = GW_WIRE_DATA_SIZE;
+    frame->length = GW_WIRE_DATA_SIZE + gw_codec_payload(pkt);
     frame->entropy = pkt->entropy;
     frame->tos = tos_of(pkt);
     return true;
@@ -348,14 +354,17 @@ bool gw_codec_encode_like(const struct gw_pkt *pkt, const struct gw_pkt *like,
 bool gw_codec_decode_like(const uint8_t *hdr, const struct gw_pkt *like, const uint8_t *like_hdr,
                           struct gw_pkt *pkt)
 {
-    uint32_t seq, next = pkt->q.next;
-    uint16_t index;
-    if (!is_agg(like) || !gw_wire_agg_is_like(hdr, like_hdr, &seq, &index))
+    const uint32_t seq = gw_wire_seq(hdr), next = pkt->q.next;
+    if (!may_be_alike(like, like->seq) || !may_be_alike(like, seq) ||
+        !gw_wire_is_like(hdr, like_hdr))
         return false;
     *pkt = *like;
     pkt->q.next = next;
     pkt->seq = seq;
-    pkt->index = index;
     pkt->buf = GW_BUF_NONE;
+    if (pkt->q.kind == GW_PKT_DATA)
+        pkt->q.rank = data_rank(pkt, seq);
+    else
+        pkt->index = gw_wire_agg_index(hdr);
     return true;
 }

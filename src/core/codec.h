@@ -62,12 +62,13 @@ int gw_codec_decode(const struct gw_codec *codec, struct gw_frame *frame, gw_tim
 
 /*
  * The same of a packet that is mostly `like` another one, whose header is in `like_hdr`, as most
- * gradients and parameters are like those before them in their train: what differs is translated
- * alone. False: it is not like that, or of another kind, and has to be translated as any other.
+ * data, gradients and parameters are like those before them in their train: what differs is
+ * translated alone. False: it is not like that, or of another kind, and has to be translated as any
+ * other.
  *
- * To decode, both must have come from one sender, with the same length, entropy and TOS byte, and
- * `like` must be as it was decoded but for its destination, which `pkt` then has, too. Only the
- * first GW_WIRE_AGG_SIZE bytes of the headers are looked at.
+ * To decode, both must have come from one sender at one time, with the same length, entropy and TOS
+ * byte, and `like` must be as it was decoded but for its destination, which `pkt` then has, too.
+ * Only the first GW_WIRE_DATA_SIZE bytes of the headers are looked at.
  */
 bool gw_codec_encode_like(const struct gw_pkt *pkt, const struct gw_pkt *like,
                           const uint8_t *like_hdr, struct gw_frame *frame);

@@ -114,7 +114,7 @@ static int decode(const struct gw_datapath *datapath, const struct gw_datagram *
     struct gw_frame frame;
     struct gw_codec codec = {.cookie = datagram->cookie,
                              .overhead = datapath->overhead - GW_WIRE_DATA_SIZE};
-    *size = GW_WIRE_AGG_SIZE;
+    *size = GW_WIRE_DATA_SIZE;
     if (datagram->before && datagram->length == datagram->before_length &&
         gw_codec_decode_like(datagram->bytes, datagram->before, datagram->before_bytes, pkt))
         return GW_OK;

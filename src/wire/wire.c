@@ -117,6 +117,31 @@ uint64_t gw_wire_cookie(const uint8_t *bytes)
     return get64(bytes + GW_WIRE_AT_COOKIE);
 }
 
+uint32_t gw_wire_seq(const uint8_t *bytes)
+{
+    return get32(bytes + GW_WIRE_AT_SEQ);
+}
+
+uint16_t gw_wire_agg_index(const uint8_t *bytes)
+{
+    return get16(bytes + GW_WIRE_AT_AGG_INDEX);
+}
+
+static bool is_equal(const uint8_t *a, const uint8_t *b, uint32_t from, uint32_t to)
+{
+    return memcmp(a + from, b + from, to - from) == 0;
+}
+
+bool gw_wire_is_like(const uint8_t *bytes, const uint8_t *like)
+{
+    const uint32_t behind_seq = GW_WIRE_AT_SEQ + 4, behind_index = GW_WIRE_AT_AGG_INDEX + 2;
+    bool has_index = (like[GW_WIRE_AT_VERSION_KIND] & 15) != GW_WIRE_DATA;
+    return is_equal(bytes, like, 0, GW_WIRE_AT_SEQ) &&
+           is_equal(bytes, like, behind_seq, GW_WIRE_AT_AGG_INDEX) &&
+           (has_index || is_equal(bytes, like, GW_WIRE_AT_AGG_INDEX, behind_index)) &&
+           is_equal(bytes, like, behind_index, GW_WIRE_DATA_SIZE);
+}
+
 static int data_decode(const uint8_t *bytes, uint32_t length, uint8_t flags,
                        struct gw_wire_hdr *hdr)
 {
@@ -176,19 +201,6 @@ static int agg_decode(const uint8_t *bytes, uint32_t length, struct gw_wire_hdr 
     hdr->agg.bound = hdr->flags; /* of a parameter 0 */
     hdr->flags = 0;
     return GW_OK;
-}
-
-bool gw_wire_agg_is_like(const uint8_t *bytes, const uint8_t *like, uint32_t *seq, uint16_t *index)
-{
-    enum {
-        BEHIND_SEQ = GW_WIRE_AT_SEQ + 4,
-        BEHIND_INDEX = GW_WIRE_AT_AGG_INDEX + 2,
-    };
-    *seq = get32(bytes + GW_WIRE_AT_SEQ);
-    *index = get16(bytes + GW_WIRE_AT_AGG_INDEX);
-    return memcmp(bytes, like, GW_WIRE_AT_SEQ) == 0 &&
-           memcmp(bytes + BEHIND_SEQ, like + BEHIND_SEQ, GW_WIRE_AT_AGG_INDEX - BEHIND_SEQ) == 0 &&
-           memcmp(bytes + BEHIND_INDEX, like + BEHIND_INDEX, GW_WIRE_AGG_SIZE - BEHIND_INDEX) == 0;
 }
 
 static int job_decode(const uint8_t *bytes, struct gw_wire_hdr *hdr)

@@ -318,14 +318,18 @@ int gw_wire_decode(const uint8_t *bytes, uint32_t length, struct gw_wire_hdr *hd
 uint32_t gw_wire_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes);
 
 /*
- * Most gradients and parameters of a train differ from the one before them in two numbers. `like`
- * and `bytes` have GW_WIRE_AGG_SIZE bytes, and `like` is the header of such a packet.
+ * Packets of a train mostly differ from the one before them in their number alone, gradients and
+ * parameters also in their index. `like` and `bytes` are headers of GW_WIRE_DATA_SIZE, `like` that
+ * of data, a gradient or a parameter.
  *
- * The first says whether `bytes` are `like` but for these, and what they are then: if the datagrams
- * are also equally long, whatever holds of one header holds of the other. The second writes them.
+ * Says whether they are alike but for these; and writes one like the other, with another number.
+ * The functions below have what may differ.
  */
-bool gw_wire_agg_is_like(const uint8_t *bytes, const uint8_t *like, uint32_t *seq, uint16_t *index);
-void gw_wire_agg_write_like(uint8_t *bytes, const uint8_t *like, uint32_t seq, uint16_t index);
+bool gw_wire_is_like(const uint8_t *bytes, const uint8_t *like);
+void gw_wire_write_like(uint8_t *bytes, const uint8_t *like, uint32_t seq);
+uint32_t gw_wire_seq(const uint8_t *bytes);
+uint16_t gw_wire_agg_index(const uint8_t *bytes);
+void gw_wire_set_agg_index(uint8_t *bytes, uint16_t index);
 
 /* What a TOS byte says of a burst; see above. */
 enum gw_wire_signal {

@@ -160,9 +160,13 @@ uint32_t gw_wire_encode(const struct gw_wire_hdr *hdr, uint8_t *bytes)
     return size;
 }
 
-void gw_wire_agg_write_like(uint8_t *bytes, const uint8_t *like, uint32_t seq, uint16_t index)
+void gw_wire_write_like(uint8_t *bytes, const uint8_t *like, uint32_t seq)
 {
-    memcpy(bytes, like, GW_WIRE_AGG_SIZE);
+    memcpy(bytes, like, GW_WIRE_DATA_SIZE);
     put32(bytes + GW_WIRE_AT_SEQ, seq);
+}
+
+void gw_wire_set_agg_index(uint8_t *bytes, uint16_t index)
+{
     put16(bytes + GW_WIRE_AT_AGG_INDEX, index);
 }

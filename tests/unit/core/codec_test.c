@@ -239,33 +239,53 @@ static void codec_decode__refuses_what_is_not_for_us(void **state)
     }
 }
 
-static struct gw_pkt random_agg(struct gw_prng *prng)
+static bool is_agg(const struct gw_pkt *pkt)
+{
+    return pkt->q.kind == GW_PKT_GRAD || pkt->q.kind == GW_PKT_PARAM;
+}
+
+/* One of a kind of which others may be like it. */
+static struct gw_pkt random_like(struct gw_prng *prng)
 {
     struct gw_pkt pkt;
     do {
         pkt = gw_random_pkt(prng, PAYLOAD_MAX, 0);
-    } while (pkt.q.kind != GW_PKT_GRAD && pkt.q.kind != GW_PKT_PARAM);
+    } while (!is_agg(&pkt) && pkt.q.kind != GW_PKT_DATA);
     return pkt;
+}
+
+/* Some packet of the same message. */
+static void draw_place(struct gw_prng *prng, struct gw_pkt *pkt)
+{
+    pkt->seq = gw_prng_below(prng, pkt->data.total);
+    bool is_last = pkt->seq + 1 == pkt->data.total;
+    pkt->data.len = is_last ? (uint16_t)(1 + gw_prng_below(prng, pkt->data.mss)) : pkt->data.mss;
 }
 
 /* The one behind it in a train; now and then another one. */
 static struct gw_pkt random_next(struct gw_prng *prng, const struct gw_pkt *like)
 {
-    struct gw_pkt next = *like, other = random_agg(prng);
-    next.seq++;
-    next.index = (uint16_t)gw_prng_next(prng);
+    struct gw_pkt next = *like, other = random_like(prng);
     next.buf = 3;
+    if (is_agg(like)) {
+        next.seq++;
+        next.index = (uint16_t)gw_prng_next(prng);
+    } else {
+        draw_place(prng, &next);
+    }
     switch (gw_prng_below(prng, 16)) {
     case 0:
         return other;
     case 1:
-        next.agg = other.agg;
-        next.q.size = 44 + 4 * other.agg.values + OVERHEAD;
-        next.q.kind = other.q.kind;
-        next.agg_flags = other.agg_flags;
+        if (next.q.kind == other.q.kind) {
+            next.agg = other.agg; /* or what data has there */
+            next.agg_flags = is_agg(like) ? other.agg_flags : next.agg_flags;
+        }
+        if (!is_agg(&next))
+            draw_place(prng, &next);
         break;
     case 2:
-        next.key = other.key;
+        next.key ^= 1;
         break;
     case 3:
         next.scale ^= 1;
@@ -283,6 +303,7 @@ static struct gw_pkt random_next(struct gw_prng *prng, const struct gw_pkt *like
         next.epoch ^= 1 << 15;
         break;
     }
+    next.q.size = GW_WIRE_DATA_SIZE + gw_codec_payload(&next) + OVERHEAD;
     return next;
 }
 
@@ -293,7 +314,7 @@ static void codec_like__says_what_translation_says(void **state)
     struct gw_prng prng = gw_prng_derive(seed, 1);
     uint32_t alike = 0, others = 0;
     for (int i = 0; i < ROUNDS; i++) {
-        struct gw_pkt like = random_agg(&prng), next = random_next(&prng, &like);
+        struct gw_pkt like = random_like(&prng), next = random_next(&prng, &like);
         struct gw_frame first, frame, quick = {.length = 0};
         gw_codec_encode(&codec, &like, &first);
         gw_codec_encode(&codec, &next, &frame);
@@ -318,13 +339,13 @@ static void codec_decode_like__says_what_decoding_says(void **state)
     struct gw_prng prng = gw_prng_derive(seed, 2);
     uint32_t alike = 0, refused = 0;
     for (int i = 0; i < ROUNDS; i++) {
-        struct gw_pkt pkt = random_agg(&prng), like, out, quick = {.q.next = 77, .buf = 5};
+        struct gw_pkt pkt = random_like(&prng), like, out, quick = {.q.next = 77, .buf = 5};
         struct gw_frame first;
         gw_codec_encode(&codec, &pkt, &first);
         assert_int_equal(gw_codec_decode(&codec, &first, 0, &like), GW_OK);
         struct gw_frame frame = first;
         for (uint64_t n = gw_prng_below(&prng, 3); n > 0; n--)
-            frame.hdr[gw_prng_below(&prng, GW_WIRE_AGG_SIZE)] ^=
+            frame.hdr[gw_prng_below(&prng, GW_WIRE_DATA_SIZE)] ^=
                 (uint8_t)(1u << gw_prng_below(&prng, 8));
         int code = gw_codec_decode(&codec, &frame, 0, &out);
         refused += code != GW_OK;
@@ -341,14 +362,14 @@ static void codec_decode_like__says_what_decoding_says(void **state)
     assert_true(alike > ROUNDS / 4 && refused > ROUNDS / 20);
 }
 
-static void codec_like__is_for_gradients_and_parameters(void **state)
+static void codec_like__is_for_kinds_with_payload(void **state)
 {
     (void)state;
     struct gw_prng prng = gw_prng_derive(seed, 3);
     for (int i = 0; i < ROUNDS; i++) {
         struct gw_pkt pkt = gw_random_pkt(&prng, PAYLOAD_MAX, 0), out;
         struct gw_frame frame, quick;
-        if (pkt.q.kind == GW_PKT_GRAD || pkt.q.kind == GW_PKT_PARAM)
+        if (is_agg(&pkt) || pkt.q.kind == GW_PKT_DATA)
             continue;
         gw_codec_encode(&codec, &pkt, &frame);
         assert_false(gw_codec_encode_like(&pkt, &pkt, frame.hdr, &quick));
@@ -369,7 +390,7 @@ int main(void)
         cmocka_unit_test(codec_decode__refuses_what_is_not_for_us),
         cmocka_unit_test(codec_like__says_what_translation_says),
         cmocka_unit_test(codec_decode_like__says_what_decoding_says),
-        cmocka_unit_test(codec_like__is_for_gradients_and_parameters),
+        cmocka_unit_test(codec_like__is_for_kinds_with_payload),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

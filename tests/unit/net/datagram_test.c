@@ -76,6 +76,8 @@ static void draw(struct gw_prng *prng, struct train *train)
         if (pkt.q.kind == GW_PKT_GRAD || pkt.q.kind == GW_PKT_PARAM) {
             pkt.seq++;
             pkt.index++;
+        } else if (pkt.q.kind == GW_PKT_DATA && pkt.seq + 2 < pkt.data.total) {
+            pkt.seq++;
         }
     }
 }
