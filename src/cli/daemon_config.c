@@ -331,12 +331,12 @@ void gw_daemon_settle(struct gw_daemon *daemon, uint32_t number)
         gw_sock_addr_row_at(common->metrics, number, metrics, sizeof(metrics));
         memcpy(common->metrics, metrics, sizeof(metrics));
     }
-    choose_groups(daemon);
-    if (number && *common->multicast &&
-        gw_sock_addr_resolve(common->multicast, &group, error) == 0) {
+    if (number && *common->multicast && strcmp(common->multicast, NO_GROUPS) != 0 &&
+        gw_sock_addr_resolve(common->multicast, &group, error) == GW_OK) {
         gw_sock_addr_advance(&group, number * common->jobs);
         gw_sock_addr_format(&group, common->multicast, sizeof(common->multicast));
     }
+    choose_groups(daemon);
 }
 
 int gw_daemon_load(struct gw_daemon *daemon, const char *file, bool asks)
