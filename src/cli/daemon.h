@@ -3,9 +3,9 @@
  * and the answers to `--status`.
  *
  * A daemon runs one station in one thread; where `listen` is a row of ports there is one of it, a
- * process, for each. SIGTERM and SIGINT drain it: it ends when its last neighbour has gone, or after
- * the config's `drain`. Whoever asks for the status finds it by the config's `status`, or by the
- * address that it listens at: a Unix socket carries one JSON value.
+ * process, for each. SIGTERM and SIGINT drain it: it ends when its last neighbour has gone, or
+ * after the config's `drain`. Whoever asks for the status finds it by the config's `status`, or by
+ * the address that it listens at: a Unix socket carries one JSON value.
  */
 #ifndef GW_CLI_DAEMON_H
 #define GW_CLI_DAEMON_H

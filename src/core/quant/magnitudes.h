@@ -6,11 +6,11 @@
  * processors lower their frequency for a while after registers of 512 bits, for the kernel, too.
  *
  * Additions of floats depend on their order, so compilers keep the one that is written; here it is
- * that of a vector of 16 lanes, which they cut into as many registers as the processor needs. A lane
- * has every sixteenth value; of bfloat16, which is half as wide, every sixteenth pair of neighbours.
- * A lane is never negative, so the zeros that fill up the last vector change no bit of it. An
- * addition waits for the one before it, so where registers are wide several rows are summed at a
- * time.
+ * that of a vector of 16 lanes, which they cut into as many registers as the processor needs. A
+ * lane has every sixteenth value; of bfloat16, which is half as wide, every sixteenth pair of
+ * neighbours. A lane is never negative, so the zeros that fill up the last vector change no bit of
+ * it. An addition waits for the one before it, so where registers are wide several rows are summed
+ * at a time.
  */
 #ifndef GW_CORE_MAGNITUDES_H
 #define GW_CORE_MAGNITUDES_H
@@ -266,6 +266,9 @@ GW_LOOP static void sum_abs_f64(gw_real *to, const void *const *x, uint32_t rows
     sum_abs(to, x, rows, count, (struct adder){8, LANES, add_f64, total_f64});
 }
 
-#define GW_LOOP_SUMS {sum_abs_f32, sum_abs_f16, sum_abs_bf16, sum_abs_i32, sum_abs_f64}
+#define GW_LOOP_SUMS                                                                               \
+    {                                                                                              \
+        sum_abs_f32, sum_abs_f16, sum_abs_bf16, sum_abs_i32, sum_abs_f64                           \
+    }
 
 #endif
