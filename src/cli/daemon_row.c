@@ -55,7 +55,7 @@ static void reap(struct row *row)
                     gw_daemon_common(row->daemon)->listen, row->daemon->row);
         row->status = status ? status : GW_EXIT_FAILURE;
         tell(row, SIGTERM);
-        tell(row, SIGINT); /* the second signal: they do not wait for neighbours, who wait for all */
+        tell(row, SIGINT); /* the second signal: nobody waits for neighbours, who wait for all */
     }
 }
 
