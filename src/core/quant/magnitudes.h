@@ -35,7 +35,7 @@ enum {
     PARTS_F32 = LANES * 4 / GW_LOOP_VECTOR, /* registers for all lanes */
     PARTS_F64 = LANES * 8 / GW_LOOP_VECTOR,
     PARTS_F16 = (LANES * 2 + GW_LOOP_VECTOR - 1) / GW_LOOP_VECTOR,
-    ROWS = 4 / PARTS_F32, /* at a time */
+    ROWS = 8 / PARTS_F32, /* at a time */
     BF16_MAGNITUDE = 0x7fff0000,
     LOW_IS_FIRST = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 };
