@@ -240,6 +240,7 @@ static void take_signals(struct gw_daemon *daemon)
 static int run(struct gw_daemon *daemon, char *error)
 {
     struct gw_loop *loop = gw_station_loop(daemon->station);
+    gw_loop_own(loop);
     for (;;) {
         gw_time now = gw_loop_now(loop);
         if (daemon->is_draining &&

@@ -100,7 +100,7 @@ static void refused(struct gw_io *io, const struct gw_communicator_event *event)
 /* Takes all events of this rank, and of the home if it is here. */
 static void take_events(struct gw_io *io)
 {
-    gw_time now = gw_io_now(io);
+    gw_time now = gw_io_time(io);
     struct gw_event happened;
     struct gw_communicator_event event;
     while (gw_endpoint_poll(io->endpoint, &happened, 1))
@@ -150,7 +150,7 @@ bool gw_io_is_quiet(const struct gw_io *io)
 /* When the job has to be looked at again, without anything arriving. */
 static gw_time wake_time(const struct gw_io *io)
 {
-    gw_time now = gw_io_now(io), deadline = gw_communicator_deadline(io->comm);
+    gw_time now = gw_io_time(io), deadline = gw_communicator_deadline(io->comm);
     if (gw_communicator_has_work(io->comm) || is_awaited(io))
         return now;
     gw_time at = gw_time_add(now, TURN);
@@ -159,7 +159,7 @@ static gw_time wake_time(const struct gw_io *io)
 
 static void expire(struct gw_io *io)
 {
-    gw_time now = gw_io_now(io), deadline = gw_communicator_deadline(io->comm);
+    gw_time now = gw_io_time(io), deadline = gw_communicator_deadline(io->comm);
     if (deadline != GW_TIME_NEVER && !gw_time_before(now, deadline))
         gw_communicator_expire(io->comm, now);
 }
@@ -192,6 +192,7 @@ static void *io_main(void *argument)
 {
     struct gw_io *io = argument;
     fesetenv(FE_DFL_ENV);
+    gw_loop_own(gw_station_loop(io->station));
     pthread_mutex_lock(&io->turn);
     while (!is_finished(io)) {
         gw_io_park(io);

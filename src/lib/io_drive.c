@@ -69,8 +69,9 @@ void gw_io_recall(const struct gw_io *io)
 
 void gw_io_yield(struct gw_io *io)
 {
-    gw_time until;
-    if (gw_yield(io->is_driven ? CROWDED_ALONE : CROWDED, &until))
+    gw_time until, most = io->is_driven ? CROWDED_ALONE : CROWDED;
+    gw_time now = gw_yield(gw_clock_now(), most, &until);
+    if (gw_time_before(now, until))
         atomic_store_explicit(&io->crowded_until, until, memory_order_relaxed);
 }
 

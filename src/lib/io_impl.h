@@ -75,6 +75,12 @@ static inline gw_time gw_io_now(const struct gw_io *io)
     return gw_loop_now(gw_station_loop(io->station));
 }
 
+/* As of the last look at the clock; see loop.h. */
+static inline gw_time gw_io_time(const struct gw_io *io)
+{
+    return gw_loop_time(gw_station_loop(io->station));
+}
+
 /* Enters a phase, which lasts so long at most. */
 void gw_io_enter(struct gw_io *io, enum gw_io_phase phase, gw_time wait);
 

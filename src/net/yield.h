@@ -15,16 +15,14 @@
 
 #define GW_YIELD_REST (100 * GW_MS)
 
-/* Whether others had the core for more than `most`. `until` is when, by the clock, it may be done
- * again. */
-static inline bool gw_yield(gw_time most, gw_time *until)
+/* Returns the time after it; the clock says `now` before. `until` is when it may be done again:
+ * later, if others had the core for more than `most`. */
+static inline gw_time gw_yield(gw_time now, gw_time most, gw_time *until)
 {
-    gw_time before = gw_clock_now();
     sched_yield();
-    gw_time now = gw_clock_now();
-    bool is_late = now - before > most;
-    *until = is_late ? gw_time_add(now, GW_YIELD_REST) : now;
-    return is_late;
+    gw_time after = gw_clock_now();
+    *until = after - now > most ? gw_time_add(after, GW_YIELD_REST) : after;
+    return after;
 }
 
 #endif

@@ -19,7 +19,7 @@ static struct gw_loop *loop_of(const struct gw_ways *ways)
 
 static gw_time now_of(const struct gw_ways *ways)
 {
-    return gw_loop_now(loop_of(ways));
+    return gw_loop_time(loop_of(ways));
 }
 
 static struct gw_mesh *mesh_of(const struct gw_ways *ways)

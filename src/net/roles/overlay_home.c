@@ -440,7 +440,7 @@ void gw_overlay_home_cut_off(struct gw_overlay_home *home)
 
 void gw_overlay_home_poll(struct gw_overlay_home *home)
 {
-    gw_overlay_server_poll(home->server, gw_loop_now(loop_of(home)));
+    gw_overlay_server_poll(home->server, gw_loop_time(loop_of(home)));
 }
 
 static bool is_attended(const struct gw_overlay_home *home, uint32_t job)

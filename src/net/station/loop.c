@@ -17,7 +17,8 @@ enum {
     YIELD_FROM = 32, /* packets since it slept: fewer are of small calls, which wait for each one */
 };
 
-#define YIELD_MAX (1 * GW_MS) /* those who compute take longer, a peer of ours seldom */
+#define YIELD_MAX (1 * GW_MS) /* those who compute take longer, peers of ours seldom */
+#define LATE (2 * GW_MS) /* for who has waited for a turn: those who compute take still longer */
 
 _Static_assert((int)GW_LOOP_FOREIGN_MAX >= (int)GW_ATTACH_SIZE_MAX, "a message fits");
 _Static_assert((int)GW_DATAPATH_TRAIN_MAX <= (int)GW_BUF_LENT_MAX, "a whole train may be lent");
@@ -55,9 +56,19 @@ void gw_loop_close(struct gw_loop *loop)
     free(loop);
 }
 
+void gw_loop_own(struct gw_loop *loop)
+{
+    gw_batch_policy_begin(&loop->policy);
+}
+
 gw_time gw_loop_now(struct gw_loop *loop)
 {
     return gw_own_time_at(&loop->time, gw_clock_now());
+}
+
+gw_time gw_loop_time(const struct gw_loop *loop)
+{
+    return gw_own_time_seen(&loop->time);
 }
 
 gw_time gw_loop_away(struct gw_loop *loop, gw_time ago)
@@ -103,7 +114,7 @@ static void collect(struct gw_loop *loop, uint16_t number)
     for (uint16_t i = 0; i < node->ready_count; i++) {
         uint32_t port = loop->first_port[number] + node->ready[i];
         if (loop->links[port].byte_time)
-            loop->links[port].since = gw_loop_now(loop);
+            loop->links[port].since = gw_loop_time(loop);
         make_ready(loop, port);
     }
     node->ready_count = 0;
@@ -192,14 +203,13 @@ static void take_in(struct gw_loop *loop, struct gw_datapath_train *train, gw_ti
 }
 
 /* Takes what has arrived, for one turn. Returns trains, or GW_ERR_SYSTEM. */
-static int receive(struct gw_loop *loop, char *error)
+static int receive(struct gw_loop *loop, gw_time now, char *error)
 {
     struct gw_datapath_train train;
     int count = 0;
     if (!loop->cfg.datapath)
         return 0;
-    while (count < GW_LOOP_RX_TRAINS) {
-        gw_time now = gw_loop_now(loop);
+    for (; count < GW_LOOP_RX_TRAINS; now = gw_loop_now(loop)) {
         int result = gw_datapath_receive(loop->cfg.datapath, now, &train, error);
         if (result < 0)
             return result;
@@ -311,14 +321,20 @@ static gw_time wake_time(const struct gw_loop *loop)
     return until;
 }
 
-/* Before it would sleep for longer, amid many packets. */
-static void yield(struct gw_loop *loop, gw_time wake)
+/* Before it would sleep for longer, amid many packets. Returns the time. */
+static gw_time yield(struct gw_loop *loop, gw_time wake)
 {
+    gw_time now = gw_loop_now(loop), clock = loop->time.seen_at;
     bool is_amid_many = loop->received >= YIELD_FROM;
     loop->received = 0;
-    if (is_amid_many && gw_deadline_before(gw_loop_now(loop) + YIELD_MAX, wake) &&
-        !gw_time_before(gw_clock_now(), loop->alone_until))
-        gw_yield(YIELD_MAX, &loop->alone_until);
+    if (is_amid_many && gw_deadline_before(now + YIELD_MAX, wake) &&
+        !gw_time_before(clock, loop->alone_until)) {
+        gw_time before = clock;
+        clock = gw_yield(before, YIELD_MAX, &loop->alone_until);
+        gw_batch_policy_note(&loop->policy, clock - before < LATE);
+        now = gw_own_time_at(&loop->time, clock);
+    }
+    return now;
 }
 
 /* What may be passed over in the next turn, as ppoll() says. */
@@ -344,8 +360,7 @@ static int rest(struct gw_loop *loop, gw_time wake, char *error)
     if (loop->cfg.datapath && gw_datapath_blocked_fd(loop->cfg.datapath) >= 0)
         fds[count++] =
             (struct pollfd){.fd = gw_datapath_blocked_fd(loop->cfg.datapath), .events = POLLOUT};
-    yield(loop, wake);
-    gw_time now = gw_loop_now(loop);
+    gw_time now = yield(loop, wake);
     /* Rounded up to whole nanoseconds, so that the deadline has passed when it returns. */
     gw_time left = wake != GW_TIME_NEVER && gw_time_before(now, wake) ? wake - now + GW_NS - 1 : 0;
     const struct timespec timeout = gw_clock_timespec(left);
@@ -357,7 +372,10 @@ static int rest(struct gw_loop *loop, gw_time wake, char *error)
         gw_datapath_set_silent(loop->cfg.datapath,
                                silent_of(fds + loop->cfg.fd_count, source_count));
     loop->is_idle = found == 0;
-    gw_own_time_slept(&loop->time, wake == GW_TIME_NEVER ? GW_TIME_NEVER : left, gw_clock_now());
+    gw_time clock = gw_clock_now();
+    if (clock - loop->time.seen_at > LATE)
+        gw_batch_policy_note(&loop->policy, false);
+    gw_own_time_slept(&loop->time, wake == GW_TIME_NEVER ? GW_TIME_NEVER : left, clock);
     for (uint32_t i = 0; i < loop->cfg.fd_count; i++)
         loop->has_input |= fds[i].revents != 0;
     return GW_OK;
@@ -383,7 +401,7 @@ int gw_loop_turn(struct gw_loop *loop, gw_time until, char *error)
     loop->due = now;
     expire_due(loop, now);
     if (looks)
-        received = receive(loop, error);
+        received = receive(loop, now, error);
     if (loop->cfg.datapath)
         gw_datapath_set_silent(loop->cfg.datapath, 0); /* until the loop rests again */
     if (received < 0)
@@ -417,6 +435,11 @@ gw_time gw_loop_due(const struct gw_loop *loop)
 bool gw_loop_has_input(const struct gw_loop *loop)
 {
     return loop->has_input;
+}
+
+bool gw_loop_flows(const struct gw_loop *loop)
+{
+    return !loop->is_idle && !loop->has_input && !loop->foreign_count && !has_events(loop);
 }
 
 const struct gw_loop_stats *gw_loop_stats(const struct gw_loop *loop)

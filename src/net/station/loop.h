@@ -53,9 +53,16 @@ struct gw_loop;
 struct gw_loop *gw_loop_open(const struct gw_loop_cfg *cfg);
 void gw_loop_close(struct gw_loop *loop);
 
+/* The calling thread is the loop's own: its scheduling policy may change (batch_policy.h). */
+void gw_loop_own(struct gw_loop *loop);
+
 /* Picoseconds since the loop was opened: the time of its nodes, in which it does not count when the
  * process did not run (own_time.h). */
 gw_time gw_loop_now(struct gw_loop *loop);
+
+/* The same as of the last look at the clock, which costs less: in a turn, at its start, when a train
+ * came or left, and after it slept. */
+gw_time gw_loop_time(const struct gw_loop *loop);
 
 /* For how long the process did not run, the last time, if that was less than `ago` before now; 0:
  * it has run. */
@@ -128,6 +135,10 @@ gw_time gw_loop_due(const struct gw_loop *loop);
 
 /* Whether one of cfg.fds had something to read when the last turn slept. */
 bool gw_loop_has_input(const struct gw_loop *loop);
+
+/* Whether packets came or left in the last turn, or more could, and there is nothing for the owner:
+ * neither events nor foreign datagrams nor input. */
+bool gw_loop_flows(const struct gw_loop *loop);
 
 /*
  * The next datagram of the attach protocol that came in the last turn, and its sender; returns its

@@ -7,6 +7,7 @@
 
 #include "base/index_queue.h"
 #include "base/pacer.h"
+#include "net/batch_policy.h"
 #include "net/station/directs.h"
 #include "net/station/loop.h"
 #include "net/station/own_time.h"
@@ -54,6 +55,7 @@ struct gw_loop {
     uint32_t foreign_count, foreign_taken;
     uint32_t received;   /* packets, since it rested */
     gw_time alone_until; /* by the clock: until then it yields to nobody */
+    struct gw_batch_policy policy;
     bool has_input;      /* at one of cfg.fds, in the last turn */
     bool is_idle;        /* the last turn rested, and nothing came */
     bool is_drained;     /* the last turn took all that had come, and did not rest */

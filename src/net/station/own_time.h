@@ -39,6 +39,12 @@ static inline gw_time gw_own_time_at(struct gw_own_time *own, gw_time clock)
     return clock - own->origin;
 }
 
+/* The process's own time at the last look. */
+static inline gw_time gw_own_time_seen(const struct gw_own_time *own)
+{
+    return own->seen_at - own->origin;
+}
+
 /* The process has slept until `clock`, as it wanted to for at most so long; GW_TIME_NEVER: without
  * an end. */
 static inline void gw_own_time_slept(struct gw_own_time *own, gw_time wanted, gw_time clock)

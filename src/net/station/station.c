@@ -10,6 +10,7 @@
 enum {
     DIRECTS_EACH = 2,        /* of a neighbour: a process may have two hosts */
     KERNEL_BUFFER = 8 << 20, /* asked for; the system may give less */
+    LOOP_TURNS = 4,          /* of one turn, while packets flow that only nodes need */
 };
 
 struct gw_station {
@@ -303,7 +304,7 @@ int gw_station_turn(struct gw_station *station, gw_time until, char *error)
 {
     uint8_t bytes[GW_ATTACH_SIZE];
     struct gw_sock_addr to;
-    gw_time now = gw_loop_now(station->loop);
+    gw_time now = gw_loop_time(station->loop);
     gw_time deadline = gw_neighbours_deadline(station->neighbours);
     while (deadline != GW_TIME_NEVER && !gw_time_before(now, deadline) &&
            gw_neighbours_output(station->neighbours, &to, bytes, now)) {
@@ -316,8 +317,12 @@ int gw_station_turn(struct gw_station *station, gw_time until, char *error)
     if (station->groups && gw_deadline_before(station->look_at, until))
         until = station->look_at;
     int code = gw_loop_turn(station->loop, until, error);
+    for (uint32_t i = 1; i < LOOP_TURNS && !code && gw_loop_flows(station->loop) &&
+                         gw_deadline_before(gw_loop_time(station->loop), until);
+         i++)
+        code = gw_loop_turn(station->loop, until, error);
     if (!code)
-        answer(station, gw_loop_now(station->loop));
+        answer(station, gw_loop_time(station->loop));
     return code;
 }
 

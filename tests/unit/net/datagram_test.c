@@ -1,7 +1,7 @@
 /* What a datagram becomes does not depend on the one before it in its train. */
 #include "pool_fixture.h"
 #include "random_pkt.h"
-#include "support.h"
+#include "unit/net/auth_ends.h"
 
 #include "core/codec.h"
 #include "net/datagram.h"
@@ -107,6 +107,70 @@ static uint32_t take_all(struct fixture *f, struct train *train, bool remembers,
     return count;
 }
 
+/* Protects what was drawn, with some bits changed on the way and some datagrams sent twice. */
+static void seal_all(struct gw_prng *prng, struct gw_auth *auth, struct train *train)
+{
+    for (uint32_t i = 0; i < TRAIN; i++) {
+        uint8_t *bytes = train->bytes[i];
+        const struct iovec covered = {bytes, train->length[i]};
+        if (auth->encrypts)
+            gw_auth_encrypt(auth, bytes, train->length[i], bytes);
+        else
+            gw_auth_seal(auth, &covered, 1, bytes + train->length[i]);
+        train->length[i] += GW_AUTH_SIZE;
+        uint32_t what = gw_prng_below(prng, 16);
+        if (what == 0) {
+            bytes[gw_prng_below(prng, train->length[i])] ^= (uint8_t)(1u << gw_prng_below(prng, 8));
+        } else if (what == 1 && i > 0) {
+            memcpy(bytes, train->bytes[i - 1], DATAGRAM);
+            train->length[i] = train->length[i - 1];
+        }
+    }
+}
+
+/* Each datagram is judged, and decrypted, although it says almost what the one before it said. */
+static void check_protected(struct fixture *f, bool encrypts)
+{
+    struct gw_prng prng = gw_prng_derive(seed, 1 + encrypts);
+    struct ends ends;
+    uint64_t taken = 0, malformed = 0, forged = 0, repeated = 0;
+    ends_open(&ends, encrypts);
+    for (uint32_t i = 0; i < TRAINS; i++) {
+        struct gw_pkt alone[TRAIN], together[TRAIN];
+        struct train train, again; /* what is decrypted is not as it was */
+        draw(&prng, &train);
+        seal_all(&prng, &ends.initiator, &train);
+        again = train;
+        struct gw_auth before = ends.responder;
+        f->peer.auth = &before;
+        f->datapath.stats = none;
+        uint32_t count = take_all(f, &train, false, alone);
+        const struct gw_datapath_stats stats = f->datapath.stats;
+        f->peer.auth = &ends.responder;
+        f->datapath.stats = none;
+        assert_int_equal(take_all(f, &again, true, together), count);
+        assert_memory_equal(&f->datapath.stats, &stats, sizeof(stats));
+        assert_memory_equal(together, alone, count * sizeof(*alone));
+        assert_memory_equal(&before, &ends.responder, sizeof(before));
+        taken += count;
+        malformed += stats.malformed;
+        forged += stats.forged;
+        repeated += stats.repeated;
+    }
+    assert_true(taken > TRAINS * TRAIN / 2 && malformed > TRAINS / 10);
+    assert_true(forged > TRAINS / 10 && repeated > TRAINS / 10);
+}
+
+static void datagram_take__judges_each_of_a_train(void **state)
+{
+    check_protected(*state, false);
+}
+
+static void datagram_take__decrypts_each_of_a_train(void **state)
+{
+    check_protected(*state, true);
+}
+
 static void datagram_take__is_the_same_in_a_train(void **state)
 {
     struct fixture *f = *state;
@@ -134,6 +198,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(datagram_take__is_the_same_in_a_train, setup, teardown),
+        cmocka_unit_test_setup_teardown(datagram_take__judges_each_of_a_train, setup, teardown),
+        cmocka_unit_test_setup_teardown(datagram_take__decrypts_each_of_a_train, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
