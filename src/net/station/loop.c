@@ -18,7 +18,7 @@ enum {
 };
 
 #define YIELD_MAX (1 * GW_MS) /* those who compute take longer, peers of ours seldom */
-#define LATE (2 * GW_MS) /* for who has waited for a turn: those who compute take still longer */
+#define LATE      (2 * GW_MS) /* for who has waited for a turn: those who compute take still longer */
 
 _Static_assert((int)GW_LOOP_FOREIGN_MAX >= (int)GW_ATTACH_SIZE_MAX, "a message fits");
 _Static_assert((int)GW_DATAPATH_TRAIN_MAX <= (int)GW_BUF_LENT_MAX, "a whole train may be lent");

@@ -60,8 +60,8 @@ void gw_loop_own(struct gw_loop *loop);
  * process did not run (own_time.h). */
 gw_time gw_loop_now(struct gw_loop *loop);
 
-/* The same as of the last look at the clock, which costs less: in a turn, at its start, when a train
- * came or left, and after it slept. */
+/* The same as of the last look at the clock, which costs less: in a turn, at its start, when a
+ * train came or left, and after it slept. */
 gw_time gw_loop_time(const struct gw_loop *loop);
 
 /* For how long the process did not run, the last time, if that was less than `ago` before now; 0:

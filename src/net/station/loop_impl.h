@@ -56,10 +56,10 @@ struct gw_loop {
     uint32_t received;   /* packets, since it rested */
     gw_time alone_until; /* by the clock: until then it yields to nobody */
     struct gw_batch_policy policy;
-    bool has_input;      /* at one of cfg.fds, in the last turn */
-    bool is_idle;        /* the last turn rested, and nothing came */
-    bool is_drained;     /* the last turn took all that had come, and did not rest */
-    gw_time due;         /* see gw_loop_due() */
+    bool has_input;  /* at one of cfg.fds, in the last turn */
+    bool is_idle;    /* the last turn rested, and nothing came */
+    bool is_drained; /* the last turn took all that had come, and did not rest */
+    gw_time due;     /* see gw_loop_due() */
     struct gw_loop_stats stats;
 };
 
