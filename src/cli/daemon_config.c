@@ -11,7 +11,7 @@
 
 enum {
     OTHERS_MAX = 8,
-    GROUP_PORT = 4794, /* of groups that nobody chose; one more where we listen at it */
+    GROUP_PORT = 4794, /* of groups that nobody chose, unless we listen at it */
 };
 
 /* Groups that nobody chose are some of these: of an organisation (RFC 2365), and of a link. */
@@ -184,9 +184,9 @@ static int check_multicast(const struct gw_daemon_common *common, uint32_t daemo
         return gw_net_fail(error, GW_ERR_INVALID,
                            "multicast: behind %s there are no groups for %u jobs",
                            common->multicast, daemons * common->jobs);
-    if (gw_sock_addr_port(&group) == gw_sock_addr_port(&listen))
+    if ((uint32_t)gw_sock_addr_port(&group) - gw_sock_addr_port(&listen) < daemons)
         return gw_net_fail(error, GW_ERR_INVALID,
-                           "multicast: its port must not be that of `listen`");
+                           "multicast: its port must not be one of `listen`");
     if (common->encrypt)
         return gw_net_fail(error, GW_ERR_INVALID,
                            "multicast: encryption is between two; with `encrypt` nothing can be "
@@ -195,6 +195,16 @@ static int check_multicast(const struct gw_daemon_common *common, uint32_t daemo
                                               "multicast: authentication is between two; with "
                                               "`authenticate` nothing can be multicast")
                                 : GW_OK;
+}
+
+/* Of groups, at which no daemon of the row listens. */
+static uint16_t clear_port(const struct gw_daemon *daemon)
+{
+    const char *colon = strrchr(daemon->row, ':');
+    const uint32_t first = (uint32_t)atol(colon + 1), count = daemon->row_count;
+    if (GROUP_PORT - first >= count)
+        return GROUP_PORT;
+    return (uint16_t)(first + count);
 }
 
 /*
@@ -216,7 +226,7 @@ static void choose_groups(struct gw_daemon *daemon)
     if (is_chosen || !may || gw_sock_addr_resolve(common->listen, &listen, error) != GW_OK)
         return;
     bool is_v6 = gw_sock_addr_is_v6(&listen);
-    uint16_t port = GROUP_PORT + (gw_sock_addr_port(&listen) == GROUP_PORT);
+    uint16_t port = clear_port(daemon);
     uint32_t room = (is_v6 ? GROUPS_V6_MASK : GROUPS_V4_MASK) - common->jobs;
     gw_sock_addr_parse(is_v6 ? GROUPS_V6 : GROUPS_V4, port, &group);
     gw_sock_addr_advance(&group, gw_daemon_address(daemon) % room);
@@ -265,6 +275,15 @@ static int check_row(const struct gw_daemon *daemon, char *error)
     return GW_OK;
 }
 
+static int check_listen(const struct gw_daemon *daemon, char *error)
+{
+    const char *listen = gw_daemon_common(daemon)->listen;
+    if (gw_sock_addr_row(listen))
+        return gw_daemon_check_address("listen", listen, error);
+    return gw_net_fail(error, GW_ERR_INVALID, "listen: not HOST:PORT%s: %.128s",
+                       daemon->kind->may_be_many ? " or HOST:FIRST-LAST" : "", listen);
+}
+
 static int check_common(const struct gw_daemon *daemon, char *error)
 {
     const struct gw_daemon_common *common = gw_daemon_common(daemon);
@@ -277,7 +296,7 @@ static int check_common(const struct gw_daemon *daemon, char *error)
         code = gw_daemon_check_range("job_share", common->job_share, 0,
                                      common->aggregators / common->jobs, error);
     if (!code)
-        code = gw_daemon_check_address("listen", common->listen, error);
+        code = check_listen(daemon, error);
     if (!code)
         code = gw_daemon_check_address("metrics", common->metrics, error);
     if (!code)
@@ -310,8 +329,8 @@ static void take_row(struct gw_daemon *daemon)
     uint32_t count = gw_sock_addr_row(listen);
     memcpy(daemon->row, listen, sizeof(daemon->row));
     daemon->row_count = count ? count : 1; /* what is none is named when it is checked */
-    if (count > 1)
-        gw_daemon_listen_at(daemon, 0);
+    if (count)
+        gw_sock_addr_row_at(daemon->row, 0, common_of(daemon)->listen, GW_PARAM_TEXT_MAX);
 }
 
 void gw_daemon_listen_at(struct gw_daemon *daemon, uint32_t number)

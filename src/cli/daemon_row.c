@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -16,6 +17,8 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+
+enum { CAUSE_MAX = 32 };
 
 struct row {
     struct gw_daemon *daemon;
@@ -33,11 +36,20 @@ static void tell(struct row *row, int number)
             kill(row->pids[i], number);
 }
 
+static void describe(int how, char text[CAUSE_MAX])
+{
+    if (WIFSIGNALED(how))
+        snprintf(text, CAUSE_MAX, "by signal %d", WTERMSIG(how));
+    else
+        snprintf(text, CAUSE_MAX, "with status %d", WEXITSTATUS(how));
+}
+
 /* Takes note of those that have ended. */
 static void reap(struct row *row)
 {
     int how;
     pid_t pid;
+    char cause[CAUSE_MAX];
     while ((pid = waitpid(-1, &how, WNOHANG)) > 0) {
         uint32_t i = 0;
         while (i < row->daemon->row_count && row->pids[i] != pid)
@@ -51,20 +63,26 @@ static void reap(struct row *row)
         if (row->is_ending)
             continue;
         gw_daemon_listen_at(row->daemon, i);
-        gw_complain("the %s at %s has ended, so the others of %s end", row->daemon->kind->name,
-                    gw_daemon_common(row->daemon)->listen, row->daemon->row);
+        describe(how, cause);
+        gw_complain("the %s at %s has ended (%s), so the others of %s end", row->daemon->kind->name,
+                    gw_daemon_common(row->daemon)->listen, cause, row->daemon->row);
         row->status = status ? status : GW_EXIT_FAILURE;
         tell(row, SIGTERM);
         tell(row, SIGINT); /* the second signal: nobody waits for neighbours, who wait for all */
     }
 }
 
-/* In a child: dies with its parent, and has its signals from it alone. */
-static void settle(struct gw_daemon *daemon, uint32_t number, pid_t parent, const sigset_t *before)
+/* In a child: dies with its parent, and has its signals from it alone, also those that come before
+ * it waits for them. It may write to a terminal, whose foreground it has left. */
+static void settle(struct gw_daemon *daemon, uint32_t number, pid_t parent)
 {
+    sigset_t ended;
+    sigemptyset(&ended);
+    sigaddset(&ended, SIGCHLD);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setpgid(0, 0);
-    sigprocmask(SIG_SETMASK, before, NULL);
+    signal(SIGTTOU, SIG_IGN);
+    sigprocmask(SIG_UNBLOCK, &ended, NULL);
     if (getppid() != parent)
         _exit(GW_EXIT_FAILURE);
     gw_daemon_settle(daemon, number);
@@ -73,7 +91,7 @@ static void settle(struct gw_daemon *daemon, uint32_t number, pid_t parent, cons
 int gw_daemon_run_row(struct gw_daemon *daemon, int (*serve)(struct gw_daemon *daemon))
 {
     struct row row = {.daemon = daemon};
-    sigset_t set, before;
+    sigset_t set;
     const pid_t parent = getpid();
     if (daemon->row_count == 1) {
         gw_daemon_settle(daemon, 0);
@@ -83,11 +101,12 @@ int gw_daemon_run_row(struct gw_daemon *daemon, int (*serve)(struct gw_daemon *d
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &set, &before);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGCHLD, SIG_DFL); /* whoever ignores it is not told */
     for (uint32_t i = 0; i < daemon->row_count && !row.status; i++) {
         row.pids[i] = fork();
         if (row.pids[i] == 0) {
-            settle(daemon, i, parent, &before);
+            settle(daemon, i, parent);
             return serve(daemon);
         }
         if (row.pids[i] > 0) {

@@ -58,6 +58,8 @@ static int open_station(struct gw_io *io, uint32_t node_address, char *error)
         .authenticates = plan->authenticates,
         .encrypts = plan->encrypts,
         .signals_by_option = plan->signals_by_option,
+        /* A socket hears one group, and each server would have its own. */
+        .ignores_groups = io->server_count > 1 && !plan->switch_[0],
         .node_address = node_address,
         .role = GW_ATTACH_HOST,
         .keys = &plan->key,

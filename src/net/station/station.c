@@ -20,6 +20,7 @@ struct gw_station {
     struct gw_neighbours *neighbours;
     struct gw_auth *auths;    /* of every neighbour; NULL: packets are not authenticated */
     bool encrypts;            /* them */
+    bool ignores_groups;      /* as in struct gw_station_cfg */
     struct gw_groups *groups; /* NULL: nothing is multicast */
     gw_time look_at;          /* next look at groups, ours and that we listen to */
     struct gw_key keys[GW_NEIGHBOURS_KEYS_MAX];
@@ -121,6 +122,7 @@ int gw_station_open(const struct gw_station_cfg *cfg, struct gw_station **result
         return gw_net_fail(error, GW_ERR_NO_MEMORY, "out of memory");
     }
     station->encrypts = cfg->encrypts;
+    station->ignores_groups = cfg->ignores_groups;
     memcpy(station->keys, cfg->keys, cfg->key_count * sizeof(*cfg->keys));
     station->tenants.count = cfg->key_count;
     for (uint32_t i = 0; i < cfg->key_count; i++)
@@ -378,7 +380,7 @@ static void follow_group(struct gw_station *station, const struct gw_neighbour_e
     const struct gw_attach_group *group = &event->said.group;
     struct gw_sock_addr addr;
     gw_sock_addr_unpack(group->address, group->port, &addr);
-    if (group->port && gw_sock_addr_is_multicast(&addr) &&
+    if (group->port && !station->ignores_groups && gw_sock_addr_is_multicast(&addr) &&
         gw_sock_addr_reach_by(&addr, gw_datapath_address(station->datapath), &event->addr))
         gw_datapath_listen(station->datapath, event->peer, &addr, group->cookie,
                            gw_neighbours_dial_address(station->neighbours, event->dial));

@@ -34,6 +34,7 @@ struct gw_station_cfg {
     bool authenticates;     /* packets between neighbours are authenticated */
     bool encrypts;          /* and encrypted; not without `authenticates` */
     bool signals_by_option; /* as in struct gw_datapath_cfg */
+    bool ignores_groups;    /* that neighbours tell us */
     uint64_t rate_bps;      /* of a switch's ports; 0: not known */
     uint32_t node_address;
     uint8_t role;              /* enum gw_attach_role */
