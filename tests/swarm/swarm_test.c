@@ -30,9 +30,9 @@
 #if defined(__SANITIZE_THREAD__)
 enum { SCENARIOS = 100 };
 #elif defined(__SANITIZE_ADDRESS__)
-enum { SCENARIOS = 600 };
+enum { SCENARIOS = 440 };
 #else
-enum { SCENARIOS = 1500 };
+enum { SCENARIOS = 1100 };
 #endif
 
 enum {
