@@ -119,6 +119,7 @@ void gw_io_park(struct gw_io *io)
         atomic_store(&io->is_parked, true);
         if (!gw_spsc_is_empty(&io->commands))
             break;
+        gw_loop_pause(gw_station_loop(io->station));
         pthread_mutex_unlock(&io->turn);
         bool is_back = false;
         while (!is_back && !is_called(io, left)) {

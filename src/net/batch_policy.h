@@ -5,7 +5,7 @@
  * trains when its turn comes, instead of one, for which another was interrupted. Linux has that as
  * the policy SCHED_BATCH, which anybody may choose. Among those who compute, who keep a core for
  * milliseconds, such a thread would be late. So it is patient only after it has let others go first
- * many times and was soon back each time, and no longer once it was not, or has slept for long.
+ * many times and was soon back each time, and no longer once it was not, or when it rests.
  */
 #ifndef GW_NET_BATCH_POLICY_H
 #define GW_NET_BATCH_POLICY_H

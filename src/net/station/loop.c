@@ -61,6 +61,11 @@ void gw_loop_own(struct gw_loop *loop)
     gw_batch_policy_begin(&loop->policy);
 }
 
+void gw_loop_pause(struct gw_loop *loop)
+{
+    gw_batch_policy_note(&loop->policy, false);
+}
+
 gw_time gw_loop_now(struct gw_loop *loop)
 {
     return gw_own_time_at(&loop->time, gw_clock_now());
@@ -363,6 +368,11 @@ static int rest(struct gw_loop *loop, gw_time wake, char *error)
     gw_time now = yield(loop, wake);
     /* Rounded up to whole nanoseconds, so that the deadline has passed when it returns. */
     gw_time left = wake != GW_TIME_NEVER && gw_time_before(now, wake) ? wake - now + GW_NS - 1 : 0;
+    /* Who sleeps for long is to wake at once. */
+    if (loop->policy.is_patient && gw_deadline_before(now + LATE, wake)) {
+        wake = now + LATE;
+        left = LATE;
+    }
     const struct timespec timeout = gw_clock_timespec(left);
     loop->stats.sleeps++;
     int found = ppoll(fds, count, wake == GW_TIME_NEVER ? NULL : &timeout, NULL);
@@ -373,7 +383,7 @@ static int rest(struct gw_loop *loop, gw_time wake, char *error)
                                silent_of(fds + loop->cfg.fd_count, source_count));
     loop->is_idle = found == 0;
     gw_time clock = gw_clock_now();
-    if (clock - loop->time.seen_at > LATE)
+    if (clock - loop->time.seen_at >= LATE)
         gw_batch_policy_note(&loop->policy, false);
     gw_own_time_slept(&loop->time, wake == GW_TIME_NEVER ? GW_TIME_NEVER : left, clock);
     for (uint32_t i = 0; i < loop->cfg.fd_count; i++)

@@ -56,6 +56,9 @@ void gw_loop_close(struct gw_loop *loop);
 /* The calling thread is the loop's own: its scheduling policy may change (batch_policy.h). */
 void gw_loop_own(struct gw_loop *loop);
 
+/* By that thread, before it takes no turns for a while: it is to wake at once. */
+void gw_loop_pause(struct gw_loop *loop);
+
 /* Picoseconds since the loop was opened: the time of its nodes, in which it does not count when the
  * process did not run (own_time.h). */
 gw_time gw_loop_now(struct gw_loop *loop);
