@@ -197,14 +197,10 @@ static int check_multicast(const struct gw_daemon_common *common, uint32_t daemo
                                 : GW_OK;
 }
 
-/* Of groups, at which no daemon of the row listens. */
-static uint16_t clear_port(const struct gw_daemon *daemon)
+/* Of groups: none of the `count` from `first` on, at which daemons listen. */
+static uint16_t clear_port(uint32_t first, uint32_t count)
 {
-    const char *colon = strrchr(daemon->row, ':');
-    const uint32_t first = (uint32_t)atol(colon + 1), count = daemon->row_count;
-    if (GROUP_PORT - first >= count)
-        return GROUP_PORT;
-    return (uint16_t)(first + count);
+    return (uint16_t)(GROUP_PORT - first < count ? first + count : GROUP_PORT);
 }
 
 /*
@@ -212,7 +208,7 @@ static uint16_t clear_port(const struct gw_daemon *daemon)
  * have one key or none, so that a result tells no tenant what is another's. Daemons have different
  * ones, by chance; where they are the same, cookies tell results apart.
  */
-static void choose_groups(struct gw_daemon *daemon)
+static void choose_groups(struct gw_daemon *daemon, uint32_t number)
 {
     struct gw_daemon_common *common = common_of(daemon);
     struct gw_sock_addr group, listen;
@@ -226,7 +222,7 @@ static void choose_groups(struct gw_daemon *daemon)
     if (is_chosen || !may || gw_sock_addr_resolve(common->listen, &listen, error) != GW_OK)
         return;
     bool is_v6 = gw_sock_addr_is_v6(&listen);
-    uint16_t port = clear_port(daemon);
+    uint16_t port = clear_port(gw_sock_addr_port(&listen) - number, daemon->row_count);
     uint32_t room = (is_v6 ? GROUPS_V6_MASK : GROUPS_V4_MASK) - common->jobs;
     gw_sock_addr_parse(is_v6 ? GROUPS_V6 : GROUPS_V4, port, &group);
     gw_sock_addr_advance(&group, gw_daemon_address(daemon) % room);
@@ -355,7 +351,7 @@ void gw_daemon_settle(struct gw_daemon *daemon, uint32_t number)
         gw_sock_addr_advance(&group, number * common->jobs);
         gw_sock_addr_format(&group, common->multicast, sizeof(common->multicast));
     }
-    choose_groups(daemon);
+    choose_groups(daemon, number);
 }
 
 int gw_daemon_load(struct gw_daemon *daemon, const char *file, bool asks)

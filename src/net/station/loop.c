@@ -329,15 +329,14 @@ static gw_time wake_time(const struct gw_loop *loop)
 /* Before it would sleep for longer, amid many packets. Returns the time. */
 static gw_time yield(struct gw_loop *loop, gw_time wake)
 {
-    gw_time now = gw_loop_now(loop), clock = loop->time.seen_at;
+    gw_time now = gw_loop_now(loop), before = loop->time.seen_at;
     bool is_amid_many = loop->received >= YIELD_FROM;
     loop->received = 0;
     if (is_amid_many && gw_deadline_before(now + YIELD_MAX, wake) &&
-        !gw_time_before(clock, loop->alone_until)) {
-        gw_time before = clock;
-        clock = gw_yield(before, YIELD_MAX, &loop->alone_until);
-        gw_batch_policy_note(&loop->policy, clock - before < LATE);
-        now = gw_own_time_at(&loop->time, clock);
+        !gw_time_before(before, loop->alone_until)) {
+        gw_time after = gw_yield(before, YIELD_MAX, &loop->alone_until);
+        gw_batch_policy_note(&loop->policy, after - before < LATE);
+        now = gw_own_time_at(&loop->time, after);
     }
     return now;
 }
@@ -445,11 +444,6 @@ gw_time gw_loop_due(const struct gw_loop *loop)
 bool gw_loop_has_input(const struct gw_loop *loop)
 {
     return loop->has_input;
-}
-
-bool gw_loop_flows(const struct gw_loop *loop)
-{
-    return !loop->is_idle && !loop->has_input && !loop->foreign_count && !has_events(loop);
 }
 
 const struct gw_loop_stats *gw_loop_stats(const struct gw_loop *loop)

@@ -139,10 +139,6 @@ gw_time gw_loop_due(const struct gw_loop *loop);
 /* Whether one of cfg.fds had something to read when the last turn slept. */
 bool gw_loop_has_input(const struct gw_loop *loop);
 
-/* Whether packets came or left in the last turn, or more could, and there is nothing for the owner:
- * neither events nor foreign datagrams nor input. */
-bool gw_loop_flows(const struct gw_loop *loop);
-
 /*
  * The next datagram of the attach protocol that came in the last turn, and its sender; returns its
  * length, 0 when there is none. Valid until the next turn.

@@ -10,7 +10,6 @@
 enum {
     DIRECTS_EACH = 2,        /* of a neighbour: a process may have two hosts */
     KERNEL_BUFFER = 8 << 20, /* asked for; the system may give less */
-    LOOP_TURNS = 4,          /* of one turn, while packets flow that only nodes need */
 };
 
 struct gw_station {
@@ -319,10 +318,6 @@ int gw_station_turn(struct gw_station *station, gw_time until, char *error)
     if (station->groups && gw_deadline_before(station->look_at, until))
         until = station->look_at;
     int code = gw_loop_turn(station->loop, until, error);
-    for (uint32_t i = 1; i < LOOP_TURNS && !code && gw_loop_flows(station->loop) &&
-                         gw_deadline_before(gw_loop_time(station->loop), until);
-         i++)
-        code = gw_loop_turn(station->loop, until, error);
     if (!code)
         answer(station, gw_loop_time(station->loop));
     return code;
