@@ -12,7 +12,6 @@ enum {
     WINDOW_MIN = 2,
     WINDOW_MAX = GW_OVERLAY_WINDOW_MAX,
     PHASE_NONE = -1,
-    WINDOW_MULTICAST = 512, /* one copy of each result is under way, not one for each worker */
 };
 
 #define RANK_STALL (30 * GW_S) /* as jobs have it, unless they say otherwise */
@@ -31,8 +30,8 @@ static const struct gw_param params[] = {
      .help = "HOST:PORT of the top switch; none: the server has a switch of its own"},
     GW_PARAM(
         struct server_cfg, COUNT, window, "0",
-        "fragments of a worker on their way; a power of two; 0: 512 if its own switch multicasts, "
-        "else 256"),
+        "fragments of a worker on their way; a power of two; 0: so many that those of all are "
+        "4 MiB, but at least 256 KiB, and at most 512"),
 };
 
 static const struct gw_algo table = {
@@ -88,13 +87,6 @@ static uint16_t places(const void *cfg)
     return PORTS - 1;
 }
 
-static uint16_t window_of(const struct server_cfg *cfg)
-{
-    if (cfg->window)
-        return (uint16_t)cfg->window;
-    return *cfg->common.multicast ? WINDOW_MULTICAST : GW_OVERLAY_WINDOW;
-}
-
 static int open_server(struct gw_daemon *daemon, void **result, char *error)
 {
     const struct server_cfg *cfg = gw_daemon_cfg(daemon);
@@ -119,7 +111,7 @@ static int open_server(struct gw_daemon *daemon, void **result, char *error)
         .stall = RANK_STALL,
         .mtu = 4 * cfg->common.values,
         .values = (uint16_t)cfg->common.values,
-        .window = window_of(cfg),
+        .window = (uint16_t)cfg->window,
     };
     if (*cfg->common.multicast)
         gw_daemon_log(daemon, "results are multicast to %s and the groups behind it",

@@ -64,7 +64,7 @@ static const struct argp_option options[] = {
     {"encrypt", KEY_ENCRYPT, 0, 0, "packets are encrypted on every link, and authenticated", 0},
     {"deadline", KEY_DEADLINE, "TIME", 0, "fail after so long without progress (30s)", 0},
     {"values", KEY_VALUES, "N", 0, "elements per fragment (352)", 0},
-    {"window", KEY_WINDOW, "N", 0, "fragments on their way (256)", 0},
+    {"window", KEY_WINDOW, "N", 0, "fragments on their way (512 or fewer)", 0},
     {"cc", KEY_CC, "NAME", 0, "congestion control of flows between ranks (smartt)", 0},
     {"lb", KEY_LB, "NAME", 0, "load balancing of flows between ranks (reps)", 0},
     {"urgency", KEY_URGENCY, "RULE", 0,

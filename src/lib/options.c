@@ -19,7 +19,6 @@ enum {
     DEADLINE_MAX_MS = 3600 * 1000,
     VALUES_MIN = 16,
     VALUES_MAX = 16000,
-    WINDOW_MIN = 2,
     WINDOW_MAX = GW_OVERLAY_WINDOW_MAX,
     SPIN_US = 100,
     SPIN_MAX_US = 1000000,
@@ -100,7 +99,6 @@ void gradwire_options_init(struct gradwire_options *options, size_t size)
         .via = via ? via_of(via) : GRADWIRE_VIA_INA,
         .deadline_ms = DEADLINE_MS,
         .values = GW_OVERLAY_VALUES,
-        .window = GW_OVERLAY_WINDOW,
         .paths = 1,
         .announce = variable("GRADWIRE_ANNOUNCE"),
         .signals = variable("GRADWIRE_SIGNALS"),
@@ -167,9 +165,9 @@ static int check_numbers(const struct gradwire_options *options, char *error)
     if (options->values < VALUES_MIN || options->values > VALUES_MAX)
         return refuse(error, "values is %s: 16 to 16000", value);
     snprintf(value, sizeof(value), "%u", options->window);
-    if (options->window < WINDOW_MIN || options->window > WINDOW_MAX ||
+    if (options->window == 1 || options->window > WINDOW_MAX ||
         options->window & (options->window - 1))
-        return refuse(error, "window is %s: a power of two, 2 to 16384", value);
+        return refuse(error, "window is %s: a power of two, 2 to 16384, or 0", value);
     snprintf(value, sizeof(value), "%u", options->paths);
     if (options->paths > GW_DATAPATH_ENTROPIES_MAX)
         return refuse(error, "paths is %s: 1 to 256", value);
@@ -196,8 +194,6 @@ static int take_options(const struct gradwire_options *given, struct gradwire_op
         options->deadline_ms = DEADLINE_MS;
     if (!options->values)
         options->values = GW_OVERLAY_VALUES;
-    if (!options->window)
-        options->window = GW_OVERLAY_WINDOW;
     if (!options->paths)
         options->paths = 1;
     if (!options->largest)

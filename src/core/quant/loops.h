@@ -19,9 +19,16 @@
 #include "core/quant/number.h"
 
 /* Marks are the two patterns that a step up takes to the two lowest. */
+GW_LOOP_INLINE int32_t step_up(int32_t q)
+{
+    return (int32_t)((uint32_t)q + 1);
+}
+
+enum { MARKS_END = INT32_MIN + 2 };
+
 GW_LOOP_INLINE bool is_mark(int32_t q)
 {
-    return (int32_t)((uint32_t)q + 1) < INT32_MIN + 2;
+    return step_up(q) < MARKS_END;
 }
 
 /* Has a nonzero upper half unless q is a value: 32 bits and no mark. */
@@ -116,12 +123,12 @@ GW_LOOP static bool quantise_bf16(void *wire, const void *x, uint32_t count,
 GW_LOOP static bool is_saturated(const void *wire, uint32_t count)
 {
     const unsigned char *from = wire;
-    uint32_t found = 0;
+    int32_t least = MARKS_END;
     for (size_t i = 0; i < count; i++) {
-        int32_t q = gw_wire_load(from + sizeof(int32_t) * i);
-        found |= is_mark(q);
+        int32_t above = step_up(gw_wire_load(from + sizeof(int32_t) * i));
+        least = above < least ? above : least;
     }
-    return found;
+    return least < MARKS_END;
 }
 
 GW_LOOP static bool quantise_i32(void *restrict wire, const void *restrict x, uint32_t count,

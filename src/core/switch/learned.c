@@ -156,7 +156,7 @@ uint16_t gw_learned_find(struct gw_learned *learned, uint32_t address)
     uint32_t index = gw_map_get(&learned->map, address);
     if (index == GW_MAP_NONE)
         return GW_PORT_NONE;
-    learned->recent = index;
+    learned->recent[address % GW_LEARNED_RECENT] = index;
     return learned->entries[index].port;
 }
 

@@ -19,6 +19,10 @@
 #include "base/map.h"
 #include "core/node.h"
 
+enum {
+    GW_LEARNED_RECENT = 32, /* results go to a job's workers in turn */
+};
+
 struct gw_learned_entry {
     uint32_t address;
     uint16_t port;       /* GW_PORT_NONE: free */
@@ -42,12 +46,12 @@ struct gw_learned_cfg {
 
 struct gw_learned {
     struct gw_learned_cfg cfg;
-    struct gw_learned_entry *entries; /* `max`, then a head of a list for each port, and for what
-                                         is free */
-    struct gw_learned_port *ports;    /* port_count, then the head of those beyond their share */
-    uint32_t recent;                  /* the entry that was looked up last */
-    struct gw_map map;                /* address to index of the entry */
-    uint32_t used;                    /* entries [0, used) have been in use */
+    struct gw_learned_entry *entries;   /* `max`, then a head of a list for each port, and for what
+                                           is free */
+    struct gw_learned_port *ports;      /* port_count, then the head of those beyond their share */
+    uint32_t recent[GW_LEARNED_RECENT]; /* entries that were looked up last, by the address */
+    struct gw_map map;                  /* address to index of the entry */
+    uint32_t used;                      /* entries [0, used) have been in use */
     uint32_t share;
 };
 
@@ -63,13 +67,14 @@ void gw_learned_init(struct gw_learned *learned, void *memory, const struct gw_l
  */
 int gw_learned_note(struct gw_learned *learned, uint32_t address, uint16_t port, gw_time now);
 
-/* The port of `address`, which is not that of the recent entry, or GW_PORT_NONE. */
+/* The port of `address`, which is not that of its recent entry, or GW_PORT_NONE. */
 uint16_t gw_learned_find(struct gw_learned *learned, uint32_t address);
 
 /* The port of `address`, or GW_PORT_NONE. */
 static inline uint16_t gw_learned_port(struct gw_learned *learned, uint32_t address)
 {
-    const struct gw_learned_entry *recent = &learned->entries[learned->recent];
+    const struct gw_learned_entry *recent =
+        &learned->entries[learned->recent[address % GW_LEARNED_RECENT]];
     if (recent->address == address && recent->port != GW_PORT_NONE)
         return recent->port;
     return gw_learned_find(learned, address);

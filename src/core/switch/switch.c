@@ -83,17 +83,17 @@ static struct gw_pkt *copy_pkt(struct gw_switch *sw, const struct gw_pkt *pkt)
     return copy;
 }
 
-static void turn_to(struct gw_pkt *pkt, uint32_t dst)
+static void turn_to(struct gw_pkt *pkt, uint32_t dst, uint32_t key)
 {
     pkt->dst = dst;
-    pkt->q.key = gw_flow_key(pkt->src, dst, pkt->flow);
+    pkt->q.key = key;
 }
 
 /* Turns a packet to `dst` and finds its way. True: that reaches others of a group as well. */
 static bool aim(const struct gw_switch *sw, struct gw_pkt *pkt, uint32_t dst,
                 struct gw_switch_hop *hop)
 {
-    turn_to(pkt, dst);
+    turn_to(pkt, dst, gw_flow_key(pkt->src, dst, pkt->flow));
     gw_switch_route_find(&sw->route, pkt, hop);
     if (!sw->has_groups || hop->out == GW_PORT_NONE || sw->links[hop->out].group == GW_PORT_NONE)
         return false;
@@ -101,32 +101,33 @@ static bool aim(const struct gw_switch *sw, struct gw_pkt *pkt, uint32_t dst,
     return true;
 }
 
-/* Sends the packet to each of some addresses, at least one; to those of a group once. A copy leaves
- * as soon as another address needs a packet too, and the packet itself for the last one. */
+/* Sends the packet to each of some addresses, at least one; to those of a group once. It is turned
+ * to one after the other. A copy leaves for the one before as soon as another needs a packet too,
+ * and the packet itself for the last. */
 static void leave_to_each(struct gw_switch *sw, struct gw_pkt *pkt, uint16_t in,
                           const struct gw_switch_copies *copies, gw_time now)
 {
-    struct gw_switch_hop hop = {.in = in}, next = {.in = in};
-    uint32_t dst = copies->dsts[0];
+    struct gw_switch_hop way = {.in = in}, before = {.in = in};
     /* The group that has its packet: jobs have one. */
-    uint16_t served = aim(sw, pkt, dst, &hop) ? hop.out : GW_PORT_NONE;
+    uint16_t served = aim(sw, pkt, copies->dsts[0], &way) ? way.out : GW_PORT_NONE;
     for (uint32_t i = 1; i < copies->count; i++) {
-        bool is_shared = aim(sw, pkt, copies->dsts[i], &next);
-        if (is_shared && next.out == served) {
+        const uint32_t dst = pkt->dst, key = pkt->q.key;
+        before.out = way.out;
+        bool is_shared = aim(sw, pkt, copies->dsts[i], &way);
+        if (is_shared && way.out == served) {
             sw->stats.copies_saved++;
+            turn_to(pkt, dst, key);
+            way.out = before.out;
             continue;
         }
         struct gw_pkt *copy = copy_pkt(sw, pkt);
         if (copy) {
-            turn_to(copy, dst);
-            leave(sw, copy, &hop, now);
+            turn_to(copy, dst, key);
+            leave(sw, copy, &before, now);
         }
-        dst = copies->dsts[i];
-        hop = next;
-        served = is_shared ? next.out : served;
+        served = is_shared ? way.out : served;
     }
-    turn_to(pkt, dst);
-    leave(sw, pkt, &hop, now);
+    leave(sw, pkt, &way, now);
 }
 
 /* What is wrong with a packet is counted, and it ends here. */

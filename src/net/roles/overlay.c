@@ -15,6 +15,9 @@ enum {
      * before it answers. */
     WINDOW_MIN = 2 * GW_OVERLAY_ACK_EVERY,
     WINDOW_MAX_BYTES = 64 << 20, /* the largest that is of use: an endpoint has less under way */
+    WORKERS_BYTES = 4 << 20,     /* of all workers' fragments on their way: near a core */
+    WORKER_BYTES = 256 << 10,    /* of one worker's, at least: 10 Gb/s for 200 us */
+    FRAGMENTS = 512,             /* of a worker, at most: two have 1024 for no gain */
 };
 
 /* Of a packet, header and check sum, as the kernel's shapers count it. */
@@ -132,6 +135,14 @@ struct gw_path gw_overlay_path(const struct gw_overlay_links *links, gw_time hop
         .hops = HOPS,
         .trims = links->trims,
     };
+}
+
+uint16_t gw_overlay_window(uint32_t world, uint32_t payload)
+{
+    uint64_t window = FRAGMENTS;
+    while (window / 2 * payload >= WORKER_BYTES && window * payload * world > WORKERS_BYTES)
+        window /= 2;
+    return (uint16_t)window;
 }
 
 uint32_t gw_overlay_train(uint32_t hdr, uint32_t payload)

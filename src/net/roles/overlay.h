@@ -46,7 +46,6 @@ static inline uint64_t gw_overlay_slower(uint64_t a, uint64_t b)
 
 enum {
     GW_OVERLAY_VALUES = 352,       /* elements per fragment: MTU 1500 over IPv4 and IPv6 */
-    GW_OVERLAY_WINDOW = 256,       /* fragments of a worker on their way */
     GW_OVERLAY_WINDOW_MAX = 16384, /* the most that may be configured */
     GW_OVERLAY_AGGREGATORS = 4096, /* of a switch */
     GW_OVERLAY_WORLD_MAX = 1024,   /* workers of a job */
@@ -90,6 +89,13 @@ int gw_overlay_urgency(const char *text, struct gw_transport *transport, char *e
 /* How often receivers of blasts report, on links of which processes know the rate, or 0; equal on
  * all processes of a job. */
 gw_time gw_overlay_report_every(const struct gw_overlay_links *links);
+
+/*
+ * Fragments that each of `world` workers has on their way at most, each with a payload of so many
+ * bytes, unless the window is configured; a power of two. All together are to fit the caches near
+ * a core, where the server adds them up; one alone is to keep its link busy.
+ */
+uint16_t gw_overlay_window(uint32_t world, uint32_t payload);
 
 /* Packets of `hdr + payload` bytes that travel as one train. */
 uint32_t gw_overlay_train(uint32_t hdr, uint32_t payload);

@@ -140,7 +140,9 @@ static int add_job(struct gw_overlay_home *home, const struct gw_greeting *greet
         .job = greeting->job,
         .world = greeting->world,
         .values = cfg->values,
-        .window = cfg->window,
+        .window = cfg->window
+                      ? cfg->window
+                      : gw_overlay_window(greeting->world, GW_WIRE_VALUE_SIZE * cfg->values),
         .aggregators = cfg->aggregators,
         .is_home = greeting->wants_table,
     };

@@ -31,7 +31,8 @@ struct gw_overlay_home_cfg {
     struct gw_notice_path notice_path; /* of the jobs' bursts; rate 0: as measured */
     uint32_t mtu;                      /* payload bytes of a full packet */
     uint16_t values;                   /* elements per fragment */
-    uint16_t window;                   /* fragments of each worker; a power of two */
+    uint16_t window;                   /* fragments of each worker, a power of two; 0: as many as
+                                          gw_overlay_window() says */
 };
 
 struct gw_overlay_home;

@@ -22,6 +22,23 @@ static void overlay_port_bps__leaves_room_for_what_ethernet_adds(void **state)
         assert_true(gw_overlay_port_bps(&cases[i].links) == cases[i].port_bps);
 }
 
+/* Windows of all workers fit the caches together, unless one alone would be too small. */
+static void overlay_window__shares_the_caches_among_workers(void **state)
+{
+    static const struct {
+        uint32_t world, payload;
+        uint16_t window;
+    } cases[] = {
+        {1, 1408, 512},   {2, 1408, 512}, {4, 1408, 512},   {5, 1408, 512},    {6, 1408, 256},
+        {8, 1408, 256},   {9, 1408, 256}, {64, 1408, 256},  {1024, 1408, 256}, {1, 8192, 512},
+        {2, 8192, 256},   {4, 8192, 128}, {8, 8192, 64},    {16, 8192, 32},    {1024, 8192, 32},
+        {1024, 248, 512}, {2, 64000, 32}, {1024, 64000, 8},
+    };
+    (void)state;
+    for (size_t i = 0; i < GW_COUNT_OF(cases); i++)
+        assert_int_equal(gw_overlay_window(cases[i].world, cases[i].payload), cases[i].window);
+}
+
 /* Over one path what arrives tells what was lost; over several it may have been overtaken. */
 static void overlay_transport__infers_losses_where_packets_keep_their_order(void **state)
 {
@@ -79,6 +96,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(overlay_port_bps__leaves_room_for_what_ethernet_adds),
+        cmocka_unit_test(overlay_window__shares_the_caches_among_workers),
         cmocka_unit_test(overlay_transport__infers_losses_where_packets_keep_their_order),
         cmocka_unit_test(overlay_urgency__takes_rules_and_their_presets),
     };
