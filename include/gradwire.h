@@ -119,11 +119,11 @@ struct gradwire_options {
     enum gradwire_via via; /* of calls that do not say */
     uint32_t deadline_ms;  /* 30000 */
     uint32_t values;       /* elements per fragment: 62, 352 or 2048, as the MTU allows; 352 */
-    uint32_t window;       /* fragments on their way, a power of two, where this rank adds up; 0: 512
-                              or fewer, as many as fit its caches with those of all ranks */
-    const char *cc;        /* congestion control of flows: "smartt" */
-    const char *lb;        /* load balancing of flows: "reps" */
-    uint32_t paths;        /* UDP source ports, among which `lb` chooses a packet's path: 1 */
+    uint32_t window;   /* fragments on their way, a power of two, where this rank adds up; 0: 512
+                          or fewer, as many as fit its caches with those of all ranks */
+    const char *cc;    /* congestion control of flows: "smartt" */
+    const char *lb;    /* load balancing of flows: "reps" */
+    uint32_t paths;    /* UDP source ports, among which `lb` chooses a packet's path: 1 */
     uint64_t rate_bps; /* of the links, 1 Mb/s to 400 Gb/s: flows have at most what it passes in a
                           round trip under way, and no more than it leaves this rank; 0: as
                           measured, and not less than 1 Gb/s unless a switch says so */

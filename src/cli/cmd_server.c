@@ -28,10 +28,9 @@ static const struct gw_param params[] = {
      .type = GW_PARAM_TEXT,
      .offset = offsetof(struct server_cfg, switch_name),
      .help = "HOST:PORT of the top switch; none: the server has a switch of its own"},
-    GW_PARAM(
-        struct server_cfg, COUNT, window, "0",
-        "fragments of a worker on their way; a power of two; 0: so many that those of all are "
-        "4 MiB, but at least 256 KiB, and at most 512"),
+    GW_PARAM(struct server_cfg, COUNT, window, "0",
+             "fragments of a worker on their way; a power of two; 0: so many that those of all are "
+             "4 MiB, but at least 256 KiB, and at most 512"),
 };
 
 static const struct gw_algo table = {
