@@ -329,7 +329,7 @@ static bool may_be_alike(const struct gw_pkt *pkt, uint32_t seq)
 }
 
 bool gw_codec_encode_like(const struct gw_pkt *pkt, const struct gw_pkt *like,
-                          const uint8_t *like_hdr, struct gw_frame *frame)
+                          const uint8_t *like_hdr, uint8_t *hdr)
 {
     enum {
         SRC = offsetof(struct gw_pkt, src),
@@ -337,17 +337,14 @@ bool gw_codec_encode_like(const struct gw_pkt *pkt, const struct gw_pkt *like,
     };
     bool is_like = may_be_alike(like, like->seq) && may_be_alike(like, pkt->seq) &&
                    pkt->q.kind == like->q.kind && pkt->q.flags == like->q.flags &&
-                   memcmp(&pkt->src, &like->src, SEQ - SRC) == 0 &&
+                   pkt->q.class == like->q.class && pkt->q.ecn == like->q.ecn &&
+                   memcmp(&pkt->src, &like->src, SEQ - SRC) == 0 && pkt->entropy == like->entropy &&
                    memcmp(&pkt->agg, &like->agg, sizeof(pkt->agg)) == 0;
     if (!is_like)
         return false;
-    gw_wire_write_like(frame->hdr, like_hdr, pkt->seq);
+    gw_wire_write_like(hdr, like_hdr, pkt->seq);
     if (pkt->q.kind != GW_PKT_DATA)
-        gw_wire_set_agg_index(frame->hdr, pkt->index);
-    frame->hdr_size = GW_WIRE_DATA_SIZE;
-    frame->length = GW_WIRE_DATA_SIZE + gw_codec_payload(pkt);
-    frame->entropy = pkt->entropy;
-    frame->tos = tos_of(pkt);
+        gw_wire_set_agg_index(hdr, pkt->index);
     return true;
 }
 

@@ -66,12 +66,15 @@ int gw_codec_decode(const struct gw_codec *codec, struct gw_frame *frame, gw_tim
  * translated alone. False: it is not like that, or of another kind, and has to be translated as any
  * other.
  *
+ * Datagrams of packets that are alike have the same length, entropy and TOS byte, so encoding fills
+ * the GW_WIRE_DATA_SIZE bytes of the header alone.
+ *
  * To decode, both must have come from one sender at one time, with the same length, entropy and TOS
  * byte, and `like` must be as it was decoded but for its destination, which `pkt` then has, too.
  * Only the first GW_WIRE_DATA_SIZE bytes of the headers are looked at.
  */
 bool gw_codec_encode_like(const struct gw_pkt *pkt, const struct gw_pkt *like,
-                          const uint8_t *like_hdr, struct gw_frame *frame);
+                          const uint8_t *like_hdr, uint8_t *hdr);
 bool gw_codec_decode_like(const uint8_t *hdr, const struct gw_pkt *like, const uint8_t *like_hdr,
                           struct gw_pkt *pkt);
 

@@ -179,6 +179,7 @@ struct gw_pkt {
             uint8_t level;    /* switches of lower levels have added up all their workers */
             uint8_t above[2]; /* position of that switch below the next one, and so on */
             uint8_t bound;    /* gradient: part of a call that may lack a worker, see agg_bound.h */
+            bool is_unmarked; /* gradient, in this process: no value is a mark (quant/kernels.h) */
         } agg;
         struct {
             uint32_t word[3]; /* job control: depends on the operation, which is in `agg_flags` */

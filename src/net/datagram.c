@@ -106,6 +106,12 @@ static void fill_frame(struct gw_frame *frame, const struct gw_datagram *datagra
     frame->tos = datagram->tos;
 }
 
+static bool is_like_before(const struct gw_datagram *datagram, struct gw_pkt *pkt)
+{
+    return datagram->before && datagram->length == datagram->before_length &&
+           gw_codec_decode_like(datagram->bytes, datagram->before, datagram->before_bytes, pkt);
+}
+
 /* Makes the packet of what has a header at least. Returns 0, with the bytes of the header in *size,
  * or why it is refused. */
 static int decode(const struct gw_datapath *datapath, const struct gw_datagram *datagram,
@@ -114,10 +120,6 @@ static int decode(const struct gw_datapath *datapath, const struct gw_datagram *
     struct gw_frame frame;
     struct gw_codec codec = {.cookie = datagram->cookie,
                              .overhead = datapath->overhead - GW_WIRE_DATA_SIZE};
-    *size = GW_WIRE_DATA_SIZE;
-    if (datagram->before && datagram->length == datagram->before_length &&
-        gw_codec_decode_like(datagram->bytes, datagram->before, datagram->before_bytes, pkt))
-        return GW_OK;
     fill_frame(&frame, datagram, length);
     int code = gw_codec_decode(&codec, &frame, now, pkt);
     *size = frame.hdr_size;
@@ -128,7 +130,7 @@ struct gw_pkt *gw_datagram_take(struct gw_datapath *datapath, struct gw_datagram
                                 gw_time now)
 {
     struct gw_pkt_pool *pool = datapath->cfg.pool;
-    uint32_t tail = datagram->peer->auth ? GW_AUTH_SIZE : 0, size;
+    uint32_t tail = datagram->peer->auth ? GW_AUTH_SIZE : 0, size = GW_WIRE_DATA_SIZE;
     if (datagram->length < GW_WIRE_HDR_MIN + tail) {
         datapath->stats.runts++;
         return NULL;
@@ -141,7 +143,8 @@ struct gw_pkt *gw_datagram_take(struct gw_datapath *datapath, struct gw_datagram
         return NULL;
     }
     uint32_t length = datagram->length - tail;
-    int code = decode(datapath, datagram, length, now, pkt, &size);
+    bool is_like = is_like_before(datagram, pkt);
+    int code = is_like ? GW_OK : decode(datapath, datagram, length, now, pkt, &size);
     if (code)
         count_refusal(&datapath->stats, code);
     if (code || (length > size && !take_payload(datapath, datagram, size, length - size, pkt))) {
@@ -149,8 +152,10 @@ struct gw_pkt *gw_datagram_take(struct gw_datapath *datapath, struct gw_datagram
         gw_pkt_release(pool, pkt);
         return NULL;
     }
-    datagram->before = pkt;
-    datagram->before_bytes = datagram->bytes;
-    datagram->before_length = datagram->length;
+    if (!is_like) {
+        datagram->before = pkt;
+        datagram->before_bytes = datagram->bytes;
+        datagram->before_length = datagram->length;
+    }
     return pkt;
 }

@@ -34,15 +34,16 @@ struct gw_datagram {
     uint64_t cookie;
     uint16_t entropy;
     uint8_t tos;
-    /* The packet that the datagram before it in a train became, and what of: they share peer,
-     * cookie, entropy and tos. NULL: there is none, or it is not as it was any more. */
+    /* The packet that one before it in a train became that was not like another, and what of: they
+     * share peer, cookie, entropy and tos. NULL: there is none, or it is not as it was any more.
+     * (To copy what has just been written would wait for that.) */
     const struct gw_pkt *before;
     const uint8_t *before_bytes;
     uint32_t before_length;
 };
 
-/* Turns it into a packet, which is the caller's, and remembers it for the next; NULL: it is
- * refused, and counted. */
+/* Turns it into a packet, which is the caller's, and may be remembered for the next ones; NULL: it
+ * is refused, and counted. */
 struct gw_pkt *gw_datagram_take(struct gw_datapath *datapath, struct gw_datagram *datagram,
                                 gw_time now);
 

@@ -18,6 +18,8 @@ static void forget_local(struct gw_pkt *pkt, const struct gw_pkt *original)
     pkt->q.rank = original->q.rank;
     pkt->q.in = original->q.in;
     pkt->buf = original->buf;
+    if (pkt->q.kind == GW_PKT_GRAD)
+        pkt->agg.is_unmarked = original->agg.is_unmarked;
 }
 
 /* Puts the payload behind the encoded header, as in a datagram; true if it is found there again. */

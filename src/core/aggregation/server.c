@@ -202,7 +202,7 @@ static uint32_t take_lacks(const struct gw_server *server, struct gw_pkt *pkt)
 static void add_integers(struct gw_server *server, struct gw_fragment *fragment, struct gw_pkt *pkt,
                          const struct gw_rank_set *from)
 {
-    if (pkt->buf != GW_BUF_NONE &&
+    if (pkt->buf != GW_BUF_NONE && !pkt->agg.is_unmarked &&
         server->cfg.kernels->is_saturated(gw_buf_bytes(gw_server_bufs(server), pkt->buf),
                                           fragment->values))
         gw_server_raw_turn(server, fragment);

@@ -48,9 +48,10 @@ struct gw_kernels {
     /*
      * sum[i] += wire[i], sticky: when either is a mark, or the sum is one or beyond, the result is
      * a mark. So an element that is no mark is the exact sum of all that was added, in whatever
-     * order. Which mark means nothing; it is the same when the operands are swapped.
+     * order. Which mark means nothing; it is the same when the operands are swapped. Returns
+     * whether the sum holds a mark now.
      */
-    void (*add)(void *sum, const void *wire, uint32_t count);
+    bool (*add)(void *sum, const void *wire, uint32_t count);
     /* Is any element a mark? */
     bool (*is_saturated)(const void *wire, uint32_t count);
 

@@ -202,10 +202,11 @@ GW_LOOP static void dequantise_i32(void *restrict x, const void *restrict wire, 
 }
 
 /* The sum wraps around when its sign differs from that of both operands. */
-GW_LOOP static void add(void *restrict sum, const void *restrict wire, uint32_t count)
+GW_LOOP static bool add(void *restrict sum, const void *restrict wire, uint32_t count)
 {
     unsigned char *to = sum;
     const unsigned char *from = wire;
+    int32_t least = MARKS_END;
     for (size_t i = 0; i < count; i++) {
         int32_t a = gw_wire_load(to + sizeof(int32_t) * i);
         int32_t b = gw_wire_load(from + sizeof(int32_t) * i);
@@ -214,8 +215,11 @@ GW_LOOP static void add(void *restrict sum, const void *restrict wire, uint32_t 
         uint32_t lost = ((a ^ r) & (b ^ r)) < 0;
         lost |= is_mark(a);
         lost |= is_mark(b);
-        gw_wire_store(to + sizeof(int32_t) * i, (uint32_t)(lost ? mark : r));
+        int32_t result = lost ? mark : r, above = step_up(result);
+        least = above < least ? above : least;
+        gw_wire_store(to + sizeof(int32_t) * i, (uint32_t)result);
     }
+    return least < MARKS_END;
 }
 
 GW_LOOP static void add_wide(int64_t *restrict sum, const void *restrict wire, uint32_t count)

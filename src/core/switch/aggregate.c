@@ -30,10 +30,10 @@ struct aggregator {
     uint32_t buf; /* the sum, or GW_BUF_NONE in a simulation without payload */
     uint16_t epoch;
     uint16_t values;
-    uint8_t scale; /* least of the contributors' */
-    uint8_t state; /* enum aggregator_state */
-    uint8_t bound; /* likewise */
-    uint8_t signs; /* GATHERED flags of the contributors, of congestion; and GW_PKT_HEAD */
+    uint8_t scale, bound; /* least of the contributors' */
+    uint8_t state;        /* enum aggregator_state */
+    uint8_t signs;        /* GATHERED flags of the contributors, of congestion; and GW_PKT_HEAD */
+    bool is_unmarked;     /* the sum holds no mark, as was seen when it was made */
 };
 
 struct gw_aggregate {
@@ -279,8 +279,8 @@ static bool aggregator_add(struct gw_aggregate *aggregate, struct aggregator *ag
         struct gw_buf_pool *bufs = aggregate->cfg.pool->bufs;
         if (!aggregator_own_sum(aggregate, aggregator))
             return false;
-        aggregate->cfg.kernels->add(gw_buf_bytes(bufs, aggregator->buf),
-                                    gw_buf_bytes(bufs, pkt->buf), aggregator->values);
+        aggregator->is_unmarked = !aggregate->cfg.kernels->add(
+            gw_buf_bytes(bufs, aggregator->buf), gw_buf_bytes(bufs, pkt->buf), aggregator->values);
     }
     aggregator->bitmap |= bit;
     aggregator->touched = now;
@@ -324,6 +324,7 @@ static void aggregator_export(struct gw_aggregate *aggregate, const struct gw_ag
     pkt->q.flags |= aggregator->signs & GW_PKT_HEAD;
     pkt->scale = aggregator->scale;
     pkt->agg.bound = aggregator->bound;
+    pkt->agg.is_unmarked = aggregator->is_unmarked;
     pkt->agg.level = job->level;
     pkt->agg.bitmap = aggregator->bitmap;
     if (is_complete(job, aggregator)) {

@@ -69,6 +69,43 @@ void gw_switch_send_own(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
     leave(sw, pkt, &hop, now);
 }
 
+/* Where one of several packets goes that begin as one. */
+struct target {
+    uint32_t dst;
+    uint32_t key;
+    uint16_t out;
+    bool is_shared; /* `out` reaches others of a group as well */
+};
+
+static inline struct target target_of(const struct gw_switch *sw, const struct gw_pkt *pkt,
+                                      uint32_t dst)
+{
+    const struct gw_pkt turned = {
+        .q.key = gw_flow_key(pkt->src, dst, pkt->flow),
+        .dst = dst,
+        .entropy = pkt->entropy, /* and nothing else decides on a way */
+    };
+    struct gw_switch_hop hop;
+    gw_switch_route_find(&sw->route, &turned, &hop);
+    bool is_shared =
+        sw->has_groups && hop.out != GW_PORT_NONE && sw->links[hop.out].group != GW_PORT_NONE;
+    return (struct target){
+        .dst = dst,
+        .key = turned.q.key,
+        .out = is_shared ? sw->links[hop.out].group : hop.out,
+        .is_shared = is_shared,
+    };
+}
+
+static void leave_for(struct gw_switch *sw, struct gw_pkt *pkt, uint16_t in,
+                      const struct target *target, gw_time now)
+{
+    const struct gw_switch_hop hop = {.in = in, .out = target->out};
+    pkt->dst = target->dst;
+    pkt->q.key = target->key;
+    leave(sw, pkt, &hop, now);
+}
+
 /* One more packet like `pkt`, sharing its payload; NULL when the pool is empty. */
 static struct gw_pkt *copy_pkt(struct gw_switch *sw, const struct gw_pkt *pkt)
 {
@@ -83,51 +120,29 @@ static struct gw_pkt *copy_pkt(struct gw_switch *sw, const struct gw_pkt *pkt)
     return copy;
 }
 
-static void turn_to(struct gw_pkt *pkt, uint32_t dst, uint32_t key)
-{
-    pkt->dst = dst;
-    pkt->q.key = key;
-}
-
-/* Turns a packet to `dst` and finds its way. True: that reaches others of a group as well. */
-static bool aim(const struct gw_switch *sw, struct gw_pkt *pkt, uint32_t dst,
-                struct gw_switch_hop *hop)
-{
-    turn_to(pkt, dst, gw_flow_key(pkt->src, dst, pkt->flow));
-    gw_switch_route_find(&sw->route, pkt, hop);
-    if (!sw->has_groups || hop->out == GW_PORT_NONE || sw->links[hop->out].group == GW_PORT_NONE)
-        return false;
-    hop->out = sw->links[hop->out].group;
-    return true;
-}
-
-/* Sends the packet to each of some addresses, at least one; to those of a group once. It is turned
- * to one after the other. A copy leaves for the one before as soon as another needs a packet too,
- * and the packet itself for the last. */
+/*
+ * Sends the packet to each of some addresses, at least one; to those of a group once. A copy leaves
+ * as soon as another address needs a packet too, and the packet itself for the last one. Until then
+ * it stays as it is: to copy what has just been written would wait for that.
+ */
 static void leave_to_each(struct gw_switch *sw, struct gw_pkt *pkt, uint16_t in,
                           const struct gw_switch_copies *copies, gw_time now)
 {
-    struct gw_switch_hop way = {.in = in}, before = {.in = in};
-    /* The group that has its packet: jobs have one. */
-    uint16_t served = aim(sw, pkt, copies->dsts[0], &way) ? way.out : GW_PORT_NONE;
-    for (uint32_t i = 1; i < copies->count; i++) {
-        const uint32_t dst = pkt->dst, key = pkt->q.key;
-        before.out = way.out;
-        bool is_shared = aim(sw, pkt, copies->dsts[i], &way);
-        if (is_shared && way.out == served) {
+    struct target target = {.out = GW_PORT_NONE};
+    uint16_t served = GW_PORT_NONE; /* the group that has its packet: jobs have one */
+    for (uint32_t i = 0; i < copies->count; i++) {
+        const struct target next = target_of(sw, pkt, copies->dsts[i]);
+        if (next.is_shared && next.out == served) {
             sw->stats.copies_saved++;
-            turn_to(pkt, dst, key);
-            way.out = before.out;
             continue;
         }
-        struct gw_pkt *copy = copy_pkt(sw, pkt);
-        if (copy) {
-            turn_to(copy, dst, key);
-            leave(sw, copy, &before, now);
-        }
-        served = is_shared ? way.out : served;
+        struct gw_pkt *copy = i > 0 ? copy_pkt(sw, pkt) : NULL;
+        if (copy)
+            leave_for(sw, copy, in, &target, now);
+        served = next.is_shared ? next.out : served;
+        target = next;
     }
-    leave(sw, pkt, &way, now);
+    leave_for(sw, pkt, in, &target, now);
 }
 
 /* What is wrong with a packet is counted, and it ends here. */

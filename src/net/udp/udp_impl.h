@@ -16,6 +16,17 @@ enum {
     GW_UDP_DATAGRAM_MAX = 65535,
 };
 
+/* A datagram on its way out, and where it lies. */
+struct gw_udp_out {
+    struct iovec pieces[GW_UDP_PIECES];
+    uint32_t piece_count;
+    uint32_t length; /* of all pieces */
+    uint8_t *hdr;    /* not encrypted */
+    uint16_t entropy;
+    uint8_t tos;
+    uint8_t option; /* a signal that travels in the IP header's options */
+};
+
 /*
  * The train on its way out: datagrams [first, count) have not been taken by the kernel. A header is
  * written right before its payload, so that a datagram is one piece of memory, and buffers that lie
@@ -26,17 +37,17 @@ struct gw_udp_tx {
     uint32_t first;
     uint32_t count;
     uint32_t batch; /* number of this one */
+    uint32_t like;  /* the datagram that was written last without another to copy from */
     int fd;
     bool is_blocked;
     uint16_t peer;
-    struct gw_pkt *pkts[GW_UDP_PLACES];    /* NULL: a copy; the packet comes later in the row */
-    struct gw_frame frames[GW_UDP_PLACES]; /* their lengths count the authentication */
-    uint8_t options[GW_UDP_PLACES];        /* signals that travel in the IP header's options */
+    struct gw_pkt *pkts[GW_UDP_PLACES]; /* NULL: a copy; the packet comes later in the row */
+    struct gw_udp_out outs[GW_UDP_PLACES];
+    uint8_t hdrs[GW_UDP_PLACES][GW_WIRE_HDR_MAX]; /* of those that have no room elsewhere */
     uint8_t auths[GW_UDP_PLACES][GW_AUTH_SIZE];
     uint8_t *kept;        /* payloads that were lent, of a batch that waits */
     uint8_t *sealed;      /* encrypted datagrams, side by side; NULL: none are */
     uint32_t sealed_size; /* of those of this batch */
-    struct iovec pieces[GW_UDP_PLACES][GW_UDP_PIECES];
     struct iovec iovs[GW_UDP_PLACES * GW_UDP_PIECES];
     uint32_t *batches; /* of every buffer of the pool: the last batch that it was in */
     uint16_t *singles; /* of every neighbour: batches that still go one by one, since the way to it

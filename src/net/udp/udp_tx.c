@@ -20,6 +20,12 @@ enum {
     SINGLES = 1024, /* batches: a refused try costs a system call, so they can be seldom */
 };
 
+/* Datagrams that the kernel can cut out of one buffer, and the pieces of memory that they take. */
+struct run {
+    uint32_t count;
+    uint32_t pieces;
+};
+
 bool gw_udp_tx_init(struct gw_udp *udp)
 {
     struct gw_udp_tx *tx = &udp->tx;
@@ -48,87 +54,98 @@ static bool claim_front(struct gw_udp *udp, uint32_t buf)
  * piece. Its payload stays as it is, for others and for another time; the header is before it for
  * as long as this takes.
  */
-static void place_encrypted(struct gw_udp *udp, uint32_t at, const struct gw_pkt *pkt,
-                            struct gw_auth *auth)
+static void place_encrypted(struct gw_udp *udp, struct gw_udp_out *out, const struct gw_pkt *pkt,
+                            uint32_t payload, struct gw_auth *auth)
 {
     struct gw_udp_tx *tx = &udp->tx;
-    struct gw_frame *frame = &tx->frames[at];
-    uint8_t *bytes = frame->hdr, *out = tx->sealed + tx->sealed_size;
-    uint32_t payload = frame->length - frame->hdr_size;
+    uint8_t *bytes = out->hdr, *sealed = tx->sealed + tx->sealed_size;
+    uint32_t hdr_size = out->length - payload;
     GW_ASSERT(tx->sealed && payload <= udp->base.cfg.mtu);
     if (payload) {
-        GW_ASSERT(pkt->buf != GW_BUF_NONE);
-        bytes = gw_udp_datagram(udp, pkt->buf, frame->hdr_size);
-        memcpy(bytes, frame->hdr, frame->hdr_size);
+        bytes = gw_udp_datagram(udp, pkt->buf, hdr_size);
+        memcpy(bytes, out->hdr, hdr_size);
     }
-    gw_auth_encrypt(auth, bytes, frame->length, out);
-    frame->length += GW_AUTH_SIZE;
-    tx->sealed_size += frame->length;
-    tx->pieces[at][0] = (struct iovec){out, frame->length};
-    tx->pieces[at][1].iov_len = 0;
+    gw_auth_encrypt(auth, bytes, out->length, sealed);
+    out->length += GW_AUTH_SIZE;
+    tx->sealed_size += out->length;
+    out->pieces[0] = (struct iovec){sealed, out->length};
+    out->piece_count = 1;
 }
 
 /* Says where the datagram lies, with its authentication if there is one. */
-static void place(struct gw_udp *udp, uint32_t at, const struct gw_pkt *pkt, struct gw_auth *auth)
+static void place(struct gw_udp *udp, struct gw_udp_out *out, const struct gw_pkt *pkt,
+                  uint32_t payload, bool is_whole)
 {
     struct gw_udp_tx *tx = &udp->tx;
-    struct gw_frame *frame = &tx->frames[at];
-    struct iovec *pieces = tx->pieces[at];
-    uint32_t payload = frame->length - frame->hdr_size;
-    uint32_t count = 1;
-    GW_ASSERT(payload == 0 || pkt->buf != GW_BUF_NONE);
-    bool is_whole = payload && claim_front(udp, pkt->buf);
-    if (is_whole) {
-        uint8_t *bytes = gw_udp_datagram(udp, pkt->buf, frame->hdr_size);
-        GW_DEBUG_ASSERT(frame->hdr_size == GW_WIRE_DATA_SIZE);
-        memcpy(bytes, frame->hdr, GW_WIRE_DATA_SIZE); /* of all that have a payload */
-        pieces[0] = (struct iovec){bytes, frame->length};
-    } else {
-        pieces[0] = (struct iovec){frame->hdr, frame->hdr_size};
-        if (payload)
-            pieces[count++] =
-                (struct iovec){(void *)gw_buf_payload(udp->base.cfg.pool->bufs, pkt->buf), payload};
-    }
+    struct gw_auth *auth = udp->base.peers[tx->peer].auth;
+    out->pieces[0] = (struct iovec){out->hdr, out->length - (is_whole ? 0 : payload)};
+    out->piece_count = 1;
+    if (payload && !is_whole)
+        out->pieces[out->piece_count++] =
+            (struct iovec){(void *)gw_buf_payload(udp->base.cfg.pool->bufs, pkt->buf), payload};
     if (auth) {
         GW_ASSERT(!is_whole || payload + GW_AUTH_SIZE <= udp->base.cfg.pool->bufs->size);
-        uint8_t *bytes = is_whole ? gw_udp_datagram(udp, pkt->buf, 0) + payload : tx->auths[at];
-        gw_auth_seal(auth, pieces, count, bytes);
-        pieces[count++] = (struct iovec){bytes, GW_AUTH_SIZE};
-        frame->length += GW_AUTH_SIZE;
+        uint8_t *bytes = is_whole ? out->hdr + out->length : tx->auths[out - tx->outs];
+        gw_auth_seal(auth, out->pieces, out->piece_count, bytes);
+        out->pieces[out->piece_count++] = (struct iovec){bytes, GW_AUTH_SIZE};
+        out->length += GW_AUTH_SIZE;
     }
-    for (; count < GW_UDP_PIECES; count++)
-        pieces[count].iov_len = 0;
 }
 
 /* Takes the signal, if there is one, out of the TOS byte, which keeps class and ECN. */
-static uint8_t take_signal(const struct gw_pkt *pkt, struct gw_frame *frame)
+static uint8_t take_signal(const struct gw_pkt *pkt, uint8_t *tos)
 {
-    uint8_t tos = frame->tos;
-    if (gw_wire_tos_signal(tos) == GW_WIRE_SIGNAL_NONE)
+    uint8_t with_signal = *tos;
+    if (gw_wire_tos_signal(with_signal) == GW_WIRE_SIGNAL_NONE)
         return 0;
-    frame->tos = gw_wire_tos(GW_WIRE_SIGNAL_NONE, pkt->q.class, pkt->q.ecn);
-    return tos >> 2;
+    *tos = gw_wire_tos(GW_WIRE_SIGNAL_NONE, pkt->q.class, pkt->q.ecn);
+    return with_signal >> 2;
+}
+
+/* Writes the header, and what else the packet says of its datagram. */
+static __attribute__((noinline)) void encode(struct gw_udp *udp, const struct gw_codec *codec,
+                                             const struct gw_pkt *pkt, struct gw_udp_out *out)
+{
+    struct gw_frame frame;
+    gw_codec_encode(codec, pkt, &frame);
+    memcpy(out->hdr, frame.hdr, frame.hdr_size);
+    out->length = frame.length;
+    out->entropy = frame.entropy;
+    out->tos = frame.tos;
+    out->option = udp->base.cfg.signals_by_option ? take_signal(pkt, &out->tos) : 0;
 }
 
 /* Adds a packet to the batch; `is_copy`: the packet itself comes again. */
-static void add(struct gw_udp *udp, const struct gw_codec *codec, struct gw_pkt *pkt, bool is_copy)
+static void append(struct gw_udp *udp, const struct gw_codec *codec, struct gw_pkt *pkt,
+                   bool is_copy)
 {
     struct gw_udp_tx *tx = &udp->tx;
-    uint32_t at = tx->count++;
-    const struct gw_pkt *before = at ? tx->pkts[at - 1] : NULL;
-    if (!before || !gw_codec_encode_like(pkt, before, tx->frames[at - 1].hdr, &tx->frames[at]))
-        gw_codec_encode(codec, pkt, &tx->frames[at]);
-    tx->options[at] = udp->base.cfg.signals_by_option ? take_signal(pkt, &tx->frames[at]) : 0;
-    tx->pkts[at] = is_copy ? NULL : pkt;
     struct gw_auth *auth = udp->base.peers[tx->peer].auth;
-    if (gw_auth_encrypts(auth))
-        place_encrypted(udp, at, pkt, auth);
+    uint32_t at = tx->count++, payload = gw_codec_payload(pkt);
+    const struct gw_pkt *like = at ? tx->pkts[tx->like] : NULL;
+    struct gw_udp_out *out = &tx->outs[at], *like_out = &tx->outs[tx->like];
+    GW_ASSERT(payload == 0 || pkt->buf != GW_BUF_NONE);
+    bool encrypts = gw_auth_encrypts(auth);
+    bool is_whole = payload && !encrypts && claim_front(udp, pkt->buf);
+    out->hdr = is_whole ? gw_udp_datagram(udp, pkt->buf, GW_WIRE_DATA_SIZE) : tx->hdrs[at];
+    if (like && gw_codec_encode_like(pkt, like, like_out->hdr, out->hdr)) {
+        out->length = GW_WIRE_DATA_SIZE + payload;
+        out->entropy = like_out->entropy;
+        out->tos = like_out->tos;
+        out->option = like_out->option;
+    } else {
+        encode(udp, codec, pkt, out);
+        tx->like = at;
+    }
+    tx->pkts[at] = is_copy ? NULL : pkt;
+    if (encrypts)
+        place_encrypted(udp, out, pkt, payload, auth);
     else
-        place(udp, at, pkt, auth);
+        place(udp, out, pkt, payload, is_whole);
 }
 
 /* Adds a packet, or does to it what was asked for. */
-static void add_with_faults(struct gw_udp *udp, const struct gw_codec *codec, struct gw_pkt *pkt)
+static void append_with_faults(struct gw_udp *udp, const struct gw_codec *codec, struct gw_pkt *pkt)
 {
     switch (gw_tx_faults_draw(&udp->faults, pkt, udp->tx.peer, &udp->base.stats)) {
     case GW_TX_LOST:
@@ -137,12 +154,12 @@ static void add_with_faults(struct gw_udp *udp, const struct gw_codec *codec, st
     case GW_TX_LATE:
         return;
     case GW_TX_TWICE:
-        add(udp, codec, pkt, true);
+        append(udp, codec, pkt, true);
         break;
     case GW_TX_SENT:
         break;
     }
-    add(udp, codec, pkt, false);
+    append(udp, codec, pkt, false);
 }
 
 /* Makes the packets the current batch. */
@@ -161,38 +178,14 @@ static void load(struct gw_udp *udp, uint16_t number, struct gw_pkt **pkts, uint
     for (uint32_t i = 0; i < count; i++) {
         GW_DEBUG_ASSERT(pkts[i]->entropy == pkts[0]->entropy);
         if (has_faults)
-            add_with_faults(udp, &codec, pkts[i]);
+            append_with_faults(udp, &codec, pkts[i]);
         else
-            add(udp, &codec, pkts[i], false);
+            append(udp, &codec, pkts[i], false);
     }
     if (late)
-        add(udp, &codec, late, false);
+        append(udp, &codec, late, false);
     if (tx->count)
-        tx->fd = udp->fds[tx->frames[0].entropy % udp->base.cfg.entropies];
-}
-
-/* Whether two datagrams have the same IP header: one train's, but for what a signal changes. */
-static bool has_same_header(const struct gw_udp_tx *tx, uint32_t a, uint32_t b)
-{
-    return tx->frames[a].tos == tx->frames[b].tos && tx->options[a] == tx->options[b];
-}
-
-/* Datagrams from `first` on that the kernel can cut out of one buffer. */
-static uint32_t run_length(const struct gw_udp *udp, uint32_t first)
-{
-    const struct gw_udp_tx *tx = &udp->tx;
-    uint32_t segment = tx->frames[first].length, bytes = segment, end = first + 1;
-    uint32_t room = GW_UDP_DATAGRAM_MAX - (udp->base.overhead - GW_WIRE_DATA_SIZE);
-    if (!udp->segments || tx->singles[tx->peer])
-        return 1;
-    while (end < tx->count && end - first < GW_DATAPATH_TRAIN_MAX &&
-           tx->frames[end].length <= segment && bytes + tx->frames[end].length <= room &&
-           has_same_header(tx, first, end)) {
-        bytes += tx->frames[end].length;
-        if (tx->frames[end++].length < segment)
-            break;
-    }
-    return end - first;
+        tx->fd = udp->fds[tx->outs[0].entropy % udp->base.cfg.entropies];
 }
 
 /* Takes `count` datagrams off the batch: they are sent, or given up. */
@@ -211,7 +204,7 @@ static void keep(struct gw_udp *udp)
 {
     struct gw_udp_tx *tx = &udp->tx;
     for (uint32_t i = tx->first; i < tx->count; i++) {
-        struct iovec *payload = &tx->pieces[i][1];
+        struct iovec *payload = &tx->outs[i].pieces[1];
         if (!tx->pkts[i] || !gw_buf_is_lent(tx->pkts[i]->buf))
             continue;
         uint8_t *copy = tx->kept + (size_t)i * udp->base.cfg.mtu;
@@ -221,15 +214,40 @@ static void keep(struct gw_udp *udp)
     }
 }
 
-/* Lists the memory of the next `count` datagrams; returns the number of pieces. */
-static uint32_t gather(struct gw_udp_tx *tx, uint32_t count)
+/* Whether the kernel can cut both out of one buffer, which it does into datagrams of equal length,
+ * but for the last, with the same IP header. */
+static bool may_follow(const struct gw_udp_out *first, const struct gw_udp_out *next)
 {
-    uint32_t total = 0;
-    for (uint32_t i = tx->first; i < tx->first + count; i++)
-        for (uint32_t k = 0; k < GW_UDP_PIECES && tx->pieces[i][k].iov_len; k++)
-            total =
-                gw_udp_append(tx->iovs, total, tx->pieces[i][k].iov_base, tx->pieces[i][k].iov_len);
-    return total;
+    return next->length <= first->length && next->tos == first->tos &&
+           next->option == first->option;
+}
+
+/* Lists the memory of as many datagrams as the kernel can cut out of it; says how many they and
+ * their pieces are. */
+static struct run gather(struct gw_udp *udp)
+{
+    struct gw_udp_tx *tx = &udp->tx;
+    const struct gw_udp_out *first = &tx->outs[tx->first], *end = &tx->outs[tx->count], *out;
+    uint32_t room = GW_UDP_DATAGRAM_MAX - (udp->base.overhead - GW_WIRE_DATA_SIZE), bytes = 0;
+    struct run run = {0};
+    if (!udp->segments || tx->singles[tx->peer])
+        end = first + 1;
+    else if (end - first > GW_DATAPATH_TRAIN_MAX)
+        end = first + GW_DATAPATH_TRAIN_MAX;
+    for (out = first; out < end; out++) {
+        if (out != first && (bytes + out->length > room || !may_follow(first, out)))
+            break;
+        bytes += out->length;
+        for (uint32_t i = 0; i < out->piece_count; i++)
+            run.pieces = gw_udp_append(tx->iovs, run.pieces, out->pieces[i].iov_base,
+                                       out->pieces[i].iov_len);
+        if (out->length < first->length) {
+            out++;
+            break;
+        }
+    }
+    run.count = (uint32_t)(out - first);
+    return run;
 }
 
 /* One datagram, or the train that the kernel cuts into several. */
@@ -255,16 +273,16 @@ static ssize_t send_pieces(int fd, const struct gw_sock_addr *to,
     return taken;
 }
 
-static ssize_t send_run(struct gw_udp *udp, uint32_t count)
+static ssize_t send_run(struct gw_udp *udp, const struct run *run)
 {
     struct gw_udp_tx *tx = &udp->tx;
+    const struct gw_udp_out *first = &tx->outs[tx->first];
     const struct gw_sock_beside beside = {
-        .tos = tx->frames[tx->first].tos,
-        .option = tx->options[tx->first],
-        .segment = count > 1 ? (uint16_t)tx->frames[tx->first].length : 0,
+        .tos = first->tos,
+        .option = first->option,
+        .segment = run->count > 1 ? (uint16_t)first->length : 0,
     };
-    return send_pieces(tx->fd, &udp->base.peers[tx->peer].addr, &beside, tx->iovs,
-                       gather(tx, count));
+    return send_pieces(tx->fd, &udp->base.peers[tx->peer].addr, &beside, tx->iovs, run->pieces);
 }
 
 /* Whether a run was refused because it is one: this way out cannot cut trains, or not these. */
@@ -283,31 +301,31 @@ static int flush(struct gw_udp *udp, char *error)
     if (tx->first < tx->count && !udp->base.peers[tx->peer].addr.length)
         drop_front(udp, tx->count - tx->first); /* gone while its train waited */
     while (tx->first < tx->count) {
-        uint32_t count = run_length(udp, tx->first);
-        if (send_run(udp, count) >= 0) {
-            udp->base.stats.sent += count;
+        const struct run run = gather(udp);
+        if (send_run(udp, &run) >= 0) {
+            udp->base.stats.sent += run.count;
             udp->base.stats.tx_trains++;
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             tx->is_blocked = true;
             udp->base.stats.blocked++;
             keep(udp);
             return GW_OK;
-        } else if (is_uncut(count, is_group)) {
+        } else if (is_uncut(run.count, is_group)) {
             tx->singles[tx->peer] = SINGLES;
             continue;
         } else if (is_group) {
-            udp->base.stats.send_errors += count; /* who hears nothing gets it otherwise */
+            udp->base.stats.send_errors += run.count; /* who hears nothing gets it otherwise */
         } else if (udp->base.cfg.serves_many || gw_udp_is_transient(errno)) {
-            udp->base.stats.send_errors += count;
-            udp->base.stats.too_long += errno == EMSGSIZE ? count : 0;
+            udp->base.stats.send_errors += run.count;
+            udp->base.stats.too_long += errno == EMSGSIZE ? run.count : 0;
         } else {
             char name[64];
             int reason = errno;
             gw_sock_addr_format(&udp->base.peers[tx->peer].addr, name, sizeof(name));
             return gw_net_fail(error, GW_ERR_SYSTEM, "cannot send %u bytes to %s: %s",
-                               tx->frames[tx->first].length, name, strerror(reason));
+                               tx->outs[tx->first].length, name, strerror(reason));
         }
-        drop_front(udp, count);
+        drop_front(udp, run.count);
     }
     return GW_OK;
 }

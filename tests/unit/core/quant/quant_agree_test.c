@@ -84,8 +84,7 @@ static uint32_t run_add(const struct gw_kernels *k, void *out, const void *in, u
                         const struct gw_scale *scale)
 {
     (void)scale;
-    k->add(out, in, count);
-    return true;
+    return k->add(out, in, count);
 }
 
 static uint32_t run_is_saturated(const struct gw_kernels *k, void *out, const void *in,

@@ -104,7 +104,8 @@ static void sum_in_random_tree(const struct gw_kernels *k, int32_t addends[][VAL
     while (workers > 1) {
         uint32_t from = gw_prng_below(&draw, workers), to = gw_prng_below(&draw, workers - 1);
         to += to >= from;
-        k->add(addends[to], addends[from], VALUES);
+        bool is_marked = k->add(addends[to], addends[from], VALUES);
+        assert_int_equal(is_marked, k->is_saturated(addends[to], VALUES));
         workers--;
         memmove(addends[from], addends[workers], sizeof(addends[0]));
     }

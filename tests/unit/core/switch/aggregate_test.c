@@ -162,6 +162,37 @@ static void gradient__the_last_one_leaves_with_the_sum(void **state)
     stage_close(&s);
 }
 
+/* Who adds sees whether the sum holds a mark, and says so; what nobody added is not known. */
+static void gradient__says_whether_its_sum_holds_a_mark(void **state)
+{
+    static const struct {
+        int32_t first, second;
+        bool is_unmarked;
+    } cases[] = {
+        {1, 2, true},          {INT32_MAX - 2, 1, true}, {INT32_MAX - 2, 2, false},
+        {INT32_MAX, 0, false}, {INT32_MIN + 1, 0, true}, {0, INT32_MIN, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < GW_COUNT_OF(cases); i++) {
+        struct stage s;
+        stage_open(&s, 0, 2);
+        assert_false(feed(&s, gradient(&s, 1, cases[i].first)));
+        struct gw_pkt *pkt = gradient(&s, 2, cases[i].second);
+        assert_false(pkt->agg.is_unmarked);
+        assert_true(feed(&s, pkt));
+        assert_int_equal(pkt->agg.is_unmarked, cases[i].is_unmarked);
+        gw_pkt_release(&s.pool, pkt);
+        stage_close(&s);
+    }
+    struct stage s;
+    stage_open(&s, 0, 1);
+    struct gw_pkt *alone = gradient(&s, 1, 5);
+    assert_true(feed(&s, alone));
+    assert_false(alone->agg.is_unmarked);
+    gw_pkt_release(&s.pool, alone);
+    stage_close(&s);
+}
+
 static void gradient__one_worker_completes_at_once(void **state)
 {
     (void)state;
@@ -702,6 +733,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradient__the_last_one_leaves_with_the_sum),
+        cmocka_unit_test(gradient__says_whether_its_sum_holds_a_mark),
         cmocka_unit_test(gradient__one_worker_completes_at_once),
         cmocka_unit_test(gradient__collisions_go_on),
         cmocka_unit_test(gradient__strangers_pass),
