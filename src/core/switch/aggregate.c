@@ -28,8 +28,7 @@ struct aggregator {
     uint32_t key; /* of the tensor: only fragments of one are added */
     uint32_t bitmap;
     uint32_t buf; /* the sum, or GW_BUF_NONE in a simulation without payload */
-    uint16_t epoch;
-    uint16_t values;
+    uint16_t epoch, values;
     uint8_t scale, bound; /* least of the contributors' */
     uint8_t state;        /* enum aggregator_state */
     uint8_t signs;        /* GATHERED flags of the contributors, of congestion; and GW_PKT_HEAD */
@@ -387,7 +386,8 @@ static bool is_from_below(const struct gw_aggregate_job *job, const struct gw_pk
 static struct aggregator *aggregator_of(const struct gw_aggregate *aggregate,
                                         const struct gw_pkt *pkt)
 {
-    return &aggregate->aggregators[pkt->index % aggregate->cfg.aggregators];
+    uint32_t count = aggregate->cfg.aggregators, index = pkt->index;
+    return &aggregate->aggregators[index < count ? index : index % count]; /* seldom to divide */
 }
 
 void gw_aggregate_fetch(const struct gw_aggregate *aggregate, const struct gw_pkt *pkt)
