@@ -97,7 +97,7 @@ static void options_init__without_environment(void **state)
     assert_int_equal(options.via, GRADWIRE_VIA_INA);
     assert_int_equal(options.deadline_ms, 30000);
     assert_int_equal(options.values, 352);
-    assert_int_equal(options.window, 256);
+    assert_int_equal(options.window, 0);
     struct gw_io_plan plan = plan_of(&options); /* alone, a job needs nobody's address */
     assert_true(!plan.faults.lose_q32 && !plan.faults.duplicate_q32 && !plan.faults.delay_q32);
     assert_string_equal(plan.job, "default");
@@ -253,7 +253,7 @@ static void options_plan__zero_is_the_default(void **state)
     struct gw_io_plan plan = plan_of(&options);
     assert_int_equal(plan.stall, 30000 * GW_MS);
     assert_int_equal(plan.values, 352);
-    assert_int_equal(plan.window, 256);
+    assert_int_equal(plan.window, 0);
 }
 
 static void options_plan__key_is_the_file(void **state)
