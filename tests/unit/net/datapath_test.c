@@ -5,11 +5,14 @@
  */
 #include "full_socket.h"
 #include "host.h"
+#include "random_pkt.h"
 #include "support.h"
 
 #include <poll.h>
 
 #include "base/error.h"
+#include "core/blast_hail.h"
+#include "core/codec.h"
 #include "net/datapath.h"
 #include "wire/attach.h"
 
@@ -22,7 +25,8 @@ enum {
     TRAIN = 20,
     BUFFER = 64 << 10, /* of a station that hears little */
     FLOOD = 2000,
-    SIDES = 2, /* A sends, B receives, unless a test says otherwise */
+    MIXED = 400, /* trains of packets of all kinds */
+    SIDES = 2,   /* A sends, B receives, unless a test says otherwise */
 };
 
 #define COOKIE UINT64_C(0x1122334455660000)
@@ -427,6 +431,81 @@ static void authenticates(const struct gw_datapath_ops *ops, bool encrypts)
     close_pair(pair);
 }
 
+/* Of any kind, or mostly like the one before it; one in some shares the payload of that. */
+static struct gw_pkt *draw_pkt(struct side *side, struct gw_prng *prng, const struct gw_pkt *before)
+{
+    struct gw_pkt *pkt = gw_pkt_claim(&side->host.pool), drawn;
+    assert_non_null(pkt);
+    do {
+        bool is_like = before && gw_prng_below(prng, 8);
+        drawn = is_like ? *before : gw_random_pkt(prng, MTU, 0);
+        drawn.seq += is_like && (drawn.q.kind == GW_PKT_GRAD || drawn.q.kind == GW_PKT_PARAM ||
+                                 (drawn.q.kind == GW_PKT_DATA && drawn.seq + 2 < drawn.data.total));
+        drawn.q.class ^= gw_prng_below(prng, 16) == 0 && drawn.q.kind == GW_PKT_PARAM;
+        drawn.q.ecn ^= gw_prng_below(prng, 16) == 0 && drawn.q.kind == GW_PKT_GRAD;
+    } while (drawn.q.kind == GW_PKT_HAIL && drawn.hail.marks & GW_HAIL_BARE);
+    drawn.entropy = ENTROPY;
+    drawn.buf = GW_BUF_NONE;
+    uint32_t size = gw_codec_payload(&drawn);
+    if (size && before && gw_codec_payload(before) == size && gw_prng_below(prng, 8) == 0) {
+        drawn.buf = before->buf;
+        gw_buf_share(&side->host.bufs, drawn.buf);
+    } else if (size) {
+        drawn.buf = gw_buf_claim(&side->host.bufs);
+        assert_int_not_equal(drawn.buf, GW_BUF_NONE);
+        gw_test_fill(gw_buf_bytes(&side->host.bufs, drawn.buf), size, gw_prng_next(prng));
+    }
+    *pkt = drawn;
+    return pkt;
+}
+
+/* What translation alone makes of the packet. */
+static struct gw_pkt translated(const struct gw_pkt *pkt)
+{
+    const struct gw_codec codec = {.cookie = COOKIE | 1};
+    struct gw_frame frame;
+    struct gw_pkt out = {.buf = GW_BUF_NONE};
+    gw_codec_encode(&codec, pkt, &frame);
+    assert_int_equal(gw_codec_decode(&codec, &frame, 0, &out), GW_OK);
+    return out;
+}
+
+/* Trains of which packets are like others, and of which they are not, say what each packet says. */
+static void moves_mixed_trains(const struct gw_datapath_ops *ops, bool authenticates, bool encrypts)
+{
+    static unsigned char payloads[TRAIN][MTU];
+    struct pair *pair = open_pair(ops, &(struct gw_datapath_cfg){.encrypts = encrypts});
+    struct side *a = &pair->sides[0], *b = &pair->sides[1];
+    struct gw_auth ours = auth_of("secret", true, encrypts),
+                   theirs = auth_of("secret", false, encrypts);
+    struct gw_prng prng = gw_prng_derive(41, encrypts);
+    befriend(a, b, authenticates ? &ours : NULL);
+    befriend(b, a, authenticates ? &theirs : NULL);
+    for (int round = 0; round < MIXED; round++) {
+        struct gw_pkt *pkts[TRAIN], expected[TRAIN];
+        for (uint32_t i = 0; i < TRAIN; i++) {
+            pkts[i] = draw_pkt(a, &prng, i ? pkts[i - 1] : NULL);
+            expected[i] = translated(pkts[i]);
+            memcpy(payloads[i], gw_buf_bytes(&a->host.bufs, pkts[i]->buf % PKTS),
+                   gw_codec_payload(pkts[i]));
+        }
+        assert_int_equal(gw_datapath_send(a->datapath, 1, pkts, TRAIN, pair->error), 0);
+        assert_int_equal(receive(pair, b, pkts, TRAIN), TRAIN);
+        for (uint32_t i = 0; i < TRAIN; i++) {
+            struct gw_pkt seen = *pkts[i];
+            seen.q.next = expected[i].q.next;
+            seen.q.size = expected[i].q.size;
+            seen.buf = expected[i].buf;
+            assert_memory_equal(&seen, &expected[i], sizeof(seen));
+            if (gw_codec_payload(&seen))
+                assert_memory_equal(gw_buf_bytes(&b->host.bufs, pkts[i]->buf), payloads[i],
+                                    gw_codec_payload(&seen));
+            gw_pkt_release(&b->host.pool, pkts[i]);
+        }
+    }
+    close_pair(pair);
+}
+
 /* What is encrypted stays as it is for who sends it twice, and for others: a payload that is in
  * several packets of a train, to a neighbour with whom we encrypt and to one with whom we do not.
  */
@@ -634,6 +713,9 @@ static void all_datapaths__keep_the_contract(void **state)
         authenticates(ops, false);
         authenticates(ops, true);
         encrypts_a_shared_payload(ops);
+        moves_mixed_trains(ops, false, false);
+        moves_mixed_trains(ops, true, false);
+        moves_mixed_trains(ops, true, true);
         borrows(ops);
         loses_doubles_and_delays(ops);
         survives_an_empty_pool(ops);
