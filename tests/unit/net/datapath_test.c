@@ -441,6 +441,7 @@ static struct gw_pkt *draw_pkt(struct side *side, struct gw_prng *prng, const st
         drawn = is_like ? *before : gw_random_pkt(prng, MTU, 0);
         drawn.seq += is_like && (drawn.q.kind == GW_PKT_GRAD || drawn.q.kind == GW_PKT_PARAM ||
                                  (drawn.q.kind == GW_PKT_DATA && drawn.seq + 2 < drawn.data.total));
+        drawn.index ^= gw_prng_below(prng, 2) && drawn.q.kind == GW_PKT_GRAD;
         drawn.q.class ^= gw_prng_below(prng, 16) == 0 && drawn.q.kind == GW_PKT_PARAM;
         drawn.q.ecn ^= gw_prng_below(prng, 16) == 0 && drawn.q.kind == GW_PKT_GRAD;
     } while (drawn.q.kind == GW_PKT_HAIL && drawn.hail.marks & GW_HAIL_BARE);
