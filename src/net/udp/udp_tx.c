@@ -137,6 +137,7 @@ static void append(struct gw_udp *udp, const struct gw_codec *codec, struct gw_p
         encode(udp, codec, pkt, out);
         tx->like = at;
     }
+    GW_DEBUG_ASSERT(!payload || out->length == GW_WIRE_DATA_SIZE + payload);
     tx->pkts[at] = is_copy ? NULL : pkt;
     if (encrypts)
         place_encrypted(udp, out, pkt, payload, auth);
@@ -205,7 +206,7 @@ static void keep(struct gw_udp *udp)
     struct gw_udp_tx *tx = &udp->tx;
     for (uint32_t i = tx->first; i < tx->count; i++) {
         struct iovec *payload = &tx->outs[i].pieces[1];
-        if (!tx->pkts[i] || !gw_buf_is_lent(tx->pkts[i]->buf))
+        if (!tx->pkts[i] || !gw_buf_is_lent(tx->pkts[i]->buf) || !gw_codec_payload(tx->pkts[i]))
             continue;
         uint8_t *copy = tx->kept + (size_t)i * udp->base.cfg.mtu;
         memcpy(copy, payload->iov_base, payload->iov_len);
