@@ -9,7 +9,8 @@ enum {
     MTU_MIN = 256,
     HOME_PACKETS = 16384,
     PACKETS = 8192,
-    PEERS_EACH = 2, /* two ranks may have dialled each other */
+    SERVER_PACKETS = 2048, /* for each: results of a window or two, by its switch and by itself */
+    PEERS_EACH = 2,        /* two ranks may have dialled each other */
     PEERS_MORE = 64,
     HOME_PORTS_MORE = 2, /* of the switch, beside those of the ranks */
     CONTROL_MAX = 4096,
@@ -51,7 +52,7 @@ static int open_station(struct gw_io *io, uint32_t node_address, char *error)
         .family_of = io->server_count && io->servers[0][0] ? io->servers[0] : NULL,
         .port = own.length ? gw_sock_addr_port(&own) : 0,
         .entropies = plan->paths,
-        .packets = is_home(plan) ? HOME_PACKETS : PACKETS,
+        .packets = is_home(plan) ? HOME_PACKETS : PACKETS + SERVER_PACKETS * io->server_count,
         .mtu = station_mtu(plan),
         .peers_max = (uint16_t)(PEERS_EACH * plan->world + PEERS_MORE),
         .accepts = true,

@@ -10,9 +10,9 @@
 #include "net/udp/udp.h"
 
 enum {
-    GW_UDP_PLACES =
-        2 * GW_DATAPATH_TRAIN_MAX, /* of a batch on its way out: faults double packets */
-    GW_UDP_PIECES = 3,             /* of a datagram: header, payload, authentication */
+    GW_UDP_PLACES = 2 * GW_DATAPATH_TRAIN_MAX + 1, /* of a batch on its way out: faults double
+                                                      packets, and one that was late joins it */
+    GW_UDP_PIECES = 3, /* of a datagram: header, payload, authentication */
     GW_UDP_DATAGRAM_MAX = 65535,
 };
 

@@ -231,6 +231,7 @@ static struct run gather(struct gw_udp *udp)
     const struct gw_udp_out *first = &tx->outs[tx->first], *end = &tx->outs[tx->count], *out;
     uint32_t room = GW_UDP_DATAGRAM_MAX - (udp->base.overhead - GW_WIRE_DATA_SIZE), bytes = 0;
     struct run run = {0};
+    room -= first->option ? GW_SOCK_OPTION_SIZE : 0;
     if (!udp->segments || tx->singles[tx->peer])
         end = first + 1;
     else if (end - first > GW_DATAPATH_TRAIN_MAX)
