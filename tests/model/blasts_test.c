@@ -410,7 +410,7 @@ static void blasts__find_out_what_is_important_as_it_leaves(void **state)
 static void blasts__look_a_few_trains_ahead(void **state)
 {
     (void)state;
-    enum { PACKETS = 1000, TRAIN = 8, BATCH = 16 };
+    enum { PACKETS = 1000, TRAIN = 8 };
     static const uint32_t nan = 0x7fc00000;
     const struct pair_faults faults = {.drops = note_importance};
     for (uint32_t first = 0; first < 2; first++) {
@@ -437,7 +437,8 @@ static void blasts__look_a_few_trains_ahead(void **state)
         if (first)
             assert_int_equal(important, PACKETS);
         else
-            assert_in_range(important, PACKETS / 2 + TRAIN, PACKETS / 2 + 5 * TRAIN + BATCH);
+            assert_in_range(important, PACKETS / 2 + TRAIN,
+                            PACKETS / 2 + 5 * TRAIN + GW_IMPORTANCE_BATCH);
         pair_close(&p);
     }
 }

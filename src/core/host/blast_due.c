@@ -18,6 +18,7 @@
 #include "core/host/blast.h"
 
 #include "base/align.h"
+#include "core/quant/kernels.h"
 
 enum {
     /* Trains of places that are foreseen, and wait: 64 KB each, as the kernel takes them, so L2 has
@@ -47,7 +48,7 @@ void gw_blast_tx_demand(struct gw_blast_tx *blast, uint32_t place)
     put(blast, place, gw_blast_order_turn(&blast->order, place));
 }
 
-/* Has the values of a turn brought from memory, which takes longer than to sum fragments. */
+/* Has the values of a turn brought from memory. */
 static inline void fetch(const struct gw_blast_tx *blast, uint32_t turn)
 {
     if (turn >= blast->total)
@@ -59,26 +60,27 @@ static inline void fetch(const struct gw_blast_tx *blast, uint32_t turn)
 
 static void weigh(const struct gw_blast_tx *blast, const uint32_t *places, uint32_t count)
 {
-    uint32_t important = gw_importance_weigh(&blast->rule, places, count);
+    uint64_t important = gw_importance_weigh(&blast->rule, places, count);
     for (uint32_t i = 0; i < count; i++)
         gw_bit_or(blast->found, places[i], important >> i & 1);
 }
 
-/* Foresees a batch of turns, whose places become due in their sets. The next batch is fetched when
- * this one has been read, which waited behind that otherwise. */
+/* Foresees a batch of turns, whose places become due in their sets. Of the next batch that is
+ * fetched which is not while it is weighed. */
 static void foresee(struct gw_blast_tx *blast)
 {
+    const bool is_weighed = blast->important == blast->found;
     const uint32_t first = blast->foreseen, left = blast->total - first;
     const uint32_t count = left < BATCH ? left : BATCH;
     uint32_t places[BATCH];
     for (uint32_t i = 0; i < count; i++)
         places[i] = gw_blast_order_place(&blast->order, first + i);
-    if (blast->important == blast->found)
+    if (is_weighed)
         weigh(blast, places, count);
     for (uint32_t i = 0; i < count; i++)
         put(blast, places[i], first + i);
     blast->foreseen += count;
-    for (uint32_t i = 0; i < BATCH; i++)
+    for (uint32_t i = 0; i < (is_weighed ? GW_SUM_ABS_AHEAD : BATCH); i++)
         fetch(blast, blast->foreseen + i);
 }
 

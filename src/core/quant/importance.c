@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bitmap.h"
 #include "base/bits.h"
 #include "base/fixed.h"
 #include "base/prng.h"
@@ -292,26 +293,21 @@ void gw_importance_init_drawn(struct gw_importance *importance,
         importance->threshold = drawn_threshold(importance, drawn, gw_prng_next(&prng));
 }
 
-static uint32_t ones(uint32_t count)
-{
-    return (uint32_t)((UINT64_C(1) << count) - 1);
-}
-
-uint32_t gw_importance_weigh(const struct gw_importance *importance, const uint32_t *index,
+uint64_t gw_importance_weigh(const struct gw_importance *importance, const uint32_t *index,
                              uint32_t count)
 {
     int64_t keys[GW_IMPORTANCE_BATCH];
-    uint32_t important = 0;
+    uint64_t important = 0;
     GW_ASSERT(count <= GW_IMPORTANCE_BATCH);
     if (!has_threshold(importance->terms.rule))
-        return importance->terms.rule == GW_IMPORTANCE_ALL ? ones(count) : 0;
+        return importance->terms.rule == GW_IMPORTANCE_ALL ? gw_bitmap_mask(0, count) : 0;
     if (importance->terms.kernels)
         find_keys(importance, index, count, keys);
     else
         for (uint32_t i = 0; i < count; i++)
             keys[i] = drawn_key(importance, index[i]);
     for (uint32_t i = 0; i < count; i++)
-        important |= (uint32_t)is_above(importance->threshold, keys[i]) << i;
+        important |= (uint64_t)is_above(importance->threshold, keys[i]) << i;
     return important;
 }
 
@@ -329,7 +325,7 @@ uint32_t gw_importance_fill(const struct gw_importance *importance, uint64_t *ma
         uint32_t count = batch_of(importance->fragments - first);
         for (uint32_t i = 0; i < count; i++)
             index[i] = (uint32_t)first + i;
-        uint32_t bits = gw_importance_weigh(importance, index, count);
+        uint64_t bits = gw_importance_weigh(importance, index, count);
         for (uint32_t i = 0; i < count; i++) {
             gw_bit_or(mask, first + i, bits >> i & 1);
             important += bits >> i & 1;

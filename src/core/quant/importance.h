@@ -41,7 +41,7 @@ enum {
     GW_IMPORTANCE_SAMPLE_MAX = 1024,
     GW_IMPORTANCE_SAMPLE_ONE_IN = 1000,
     /* Fragments weighed in one call. */
-    GW_IMPORTANCE_BATCH = 16,
+    GW_IMPORTANCE_BATCH = 64,
 };
 
 /* How to decide. */
@@ -93,7 +93,7 @@ void gw_importance_init_drawn(struct gw_importance *importance,
 
 /* Which of these are important, of at most GW_IMPORTANCE_BATCH fragments in any order: bit i is
  * that of number index[i]. */
-uint32_t gw_importance_weigh(const struct gw_importance *importance, const uint32_t *index,
+uint64_t gw_importance_weigh(const struct gw_importance *importance, const uint32_t *index,
                              uint32_t count);
 
 /* Decides all fragments of a tensor in advance, fewer than 2^32. Returns how many are important.

@@ -10,7 +10,9 @@
  * lane has every sixteenth value; of bfloat16, which is half as wide, every sixteenth pair of
  * neighbours. A lane is never negative, so the zeros that fill up the last vector change no bit of
  * it. An addition waits for the one before it, so where registers are wide several rows are summed
- * at a time.
+ * at a time. Rows may lie beyond the caches, anywhere: while some are summed the next ones are
+ * fetched, line by line, since processors forget what they are asked to fetch when it is much at
+ * once (AMD's), or let everything wait behind it (Intel's).
  */
 #ifndef GW_CORE_MAGNITUDES_H
 #define GW_CORE_MAGNITUDES_H
@@ -19,7 +21,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/align.h"
 #include "core/quant/halves.h"
+#include "core/quant/kernels.h"
 #include "core/quant/number.h"
 #include "core/quant/scale.h"
 
@@ -202,7 +206,7 @@ GW_LOOP_INLINE gw_real total_f64(const struct sums *sums)
 
 /* ---- Rows. ---- */
 
-/* How values of `size` bytes are summed: `add` takes so many. */
+/* How values of `size` bytes are summed: `add` takes so many, of half a cache line to two. */
 struct adder {
     size_t size;
     size_t taken;
@@ -210,16 +214,20 @@ struct adder {
     gw_real (*total)(const struct sums *);
 };
 
-GW_LOOP_INLINE void sum_rows(gw_real *to, const void *const *x, size_t rows, uint32_t count,
-                             struct adder by)
+/* Fetches as many rows from `next` on, if it is not NULL. */
+GW_LOOP_INLINE void sum_rows(gw_real *to, const void *const *x, const void *const *next,
+                             size_t rows, uint32_t count, struct adder by)
 {
     struct sums sums[ROWS] = {0};
     unsigned char last[LANES * sizeof(double)] = {0};
     size_t first = 0, left;
     for (; first + by.taken <= count; first += by.taken)
         GW_LOOP_UNROLLED
-    for (size_t row = 0; row < rows; row++)
+    for (size_t row = 0; row < rows; row++) {
+        for (size_t line = 0; next && line < by.size * by.taken; line += GW_CACHE_LINE)
+            __builtin_prefetch((const unsigned char *)next[row] + by.size * first + line);
         by.add(&sums[row], (const unsigned char *)x[row] + by.size * first);
+    }
     left = by.size * (count - first);
     GW_LOOP_UNROLLED
     for (size_t row = 0; row < rows; row++) {
@@ -235,10 +243,12 @@ GW_LOOP_INLINE void sum_abs(gw_real *to, const void *const *x, uint32_t rows, ui
                             struct adder by)
 {
     uint32_t row = 0;
+    for (; row + GW_SUM_ABS_AHEAD + ROWS <= rows; row += ROWS)
+        sum_rows(to + row, x + row, x + row + GW_SUM_ABS_AHEAD, ROWS, count, by);
     for (; row + ROWS <= rows; row += ROWS)
-        sum_rows(to + row, x + row, ROWS, count, by);
+        sum_rows(to + row, x + row, NULL, ROWS, count, by);
     for (; row < rows; row++)
-        sum_rows(to + row, x + row, 1, count, by);
+        sum_rows(to + row, x + row, NULL, 1, count, by);
 }
 
 GW_LOOP static void sum_abs_f32(gw_real *to, const void *const *x, uint32_t rows, uint32_t count)

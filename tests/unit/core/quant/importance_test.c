@@ -190,7 +190,7 @@ static void importance_fill__of_skewed_values_depends_on_the_rule(void **state)
 static void importance_weigh__decides_as_all_at_once_with_every_kernel(void **state)
 {
     (void)state;
-    static unsigned char bytes[FRAGMENT * 40 + 700];
+    static unsigned char bytes[FRAGMENT * 2 * GW_IMPORTANCE_BATCH + 700];
     draw = gw_prng_derive(seed, 3);
     for (size_t i = 0; i < sizeof(bytes); i++)
         bytes[i] = (unsigned char)gw_prng_next(&draw);
@@ -209,12 +209,13 @@ static void importance_weigh__decides_as_all_at_once_with_every_kernel(void **st
             uint32_t important = gw_importance_fill(&importance, mask), found = 0;
             gw_importance_init(&importance, &tensor, &terms, 5);
             for (uint32_t count = 0; count <= GW_IMPORTANCE_BATCH; count++) {
-                uint32_t index[GW_IMPORTANCE_BATCH], expected = 0;
+                uint32_t index[GW_IMPORTANCE_BATCH];
+                uint64_t expected = 0;
                 for (uint32_t i = 0; i < count; i++) {
                     index[i] = gw_prng_below(&draw, fragments);
-                    expected |= (uint32_t)gw_bit_is_set(mask, index[i]) << i;
+                    expected |= (uint64_t)gw_bit_is_set(mask, index[i]) << i;
                 }
-                assert_int_equal(gw_importance_weigh(&importance, index, count), expected);
+                assert_true(gw_importance_weigh(&importance, index, count) == expected);
             }
             for (uint32_t i = 0; i < fragments; i++)
                 found += gw_importance_weigh(&importance, &i, 1);
