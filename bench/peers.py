@@ -211,15 +211,16 @@ class Floor:
 
 
 class Gradwire:
-    """Ours: whatever aggregates is a daemon in the hub. Results are multicast, as by default, or not."""
+    """Ours: whatever aggregates is a daemon in the hub, or ("joined") in rank 0's process. Results are
+    multicast, as by default, or ("alone") not."""
 
     is_yardstick = False
 
-    def __init__(self, binary, via, multicast=True):
+    def __init__(self, binary, via, how=""):
         self.binary = binary
         self.via = via
-        self.multicast = multicast
-        self.name = f"gradwire {via}{'' if multicast else ' alone'}"
+        self.how = how
+        self.name = f"gradwire {via} {how}".rstrip()
 
     def about(self):
         if ask([self.binary, "bench", "--help"]) is None:
@@ -243,7 +244,7 @@ class Gradwire:
         """Fastest and median time, and the CPU seconds of the machine but for making and checking."""
         command = self.command(fabric, self.via, size, iterations, fabric.count)
         begin_s = machine_cpu_s()
-        if self.via != "ring":
+        if "--join" not in command:
             command += ["--server", self.start_server(fabric)]
         ranks = [(end, [*command, "--rank", str(end)]) for end in range(fabric.count)]
         result = json.loads(fabric.run(self.name, ranks, deadline_s))
@@ -257,10 +258,11 @@ class Gradwire:
         command = [self.binary, "bench", "--via", via, "--json", "--size", str(size)]
         command += ["--iters", str(iterations), "--world", str(world)]
         command += ["--values", str(VALUES[fabric.mtu])]
-        if via in ("ring", "send"):
+        is_flow = via in ("ring", "send")
+        if is_flow or self.how == "joined":
             command += ["--join", f"{fabric.address(0)}:{PORT}"]
-            if fabric.rate_bps:
-                command += ["--rate", f"{fabric.rate_bps}bps"]
+        if is_flow and fabric.rate_bps:
+            command += ["--rate", f"{fabric.rate_bps}bps"]
         return command
 
     def stream_bps(self, fabric, deadline_s):
@@ -273,7 +275,7 @@ class Gradwire:
 
     def start_server(self, fabric):
         """As many in a row as there are workers, and cores beside theirs; one if there are none."""
-        alone = [] if self.multicast else ["multicast: none"]
+        alone = ["multicast: none"] if self.how == "alone" else []
         count = max(1, min(fabric.count, SERVERS_MAX, os.cpu_count() - fabric.count))
         return fabric.start_server(self.binary, PORT, f"values: {VALUES[fabric.mtu]}", *alone,
                                    count=count)

@@ -138,7 +138,7 @@ static bool is_awaited(const struct gw_io *io)
 
 bool gw_io_may_park(const struct gw_io *io)
 {
-    return io->phase == GW_IO_RUNNING && !io->is_leaving && io->call_count == 0 && !io->home;
+    return io->phase == GW_IO_RUNNING && !io->is_leaving && io->call_count == 0;
 }
 
 bool gw_io_is_quiet(const struct gw_io *io)

@@ -5,8 +5,9 @@
  * To hand a call to a thread, and its end back, wakes somebody twice, which costs more than a small
  * sum. So when the last call in work has ended the thread parks for a while: it leaves the job to
  * the application, whose next blocking call takes the turns itself. A job that nobody drives
- * answers nobody. So that is for a millisecond, and the thread does not park before all has left
- * that could, nor past a deadline, nor where others need this process always (the home). Calls that
+ * answers nobody. So that is for a millisecond, a tenth where others need this process most (the
+ * home), and the thread does not park before all has left that could, nor past a deadline. While
+ * the application drives it looks every two milliseconds at most whether that is over. Calls that
  * are started, and not waited for, are the thread's, and so are large ones: their packets are many
  * enough to hide who is woken, and systems place a thread that does nothing else better.
  *
@@ -124,7 +125,8 @@ void gw_io_park(struct gw_io *io)
         bool is_back = false;
         while (!is_back && !is_called(io, left)) {
             is_back = pthread_mutex_trylock(&io->turn) == 0;
-            left *= 2; /* the application drives; it calls when a call has lasted */
+            if (left < LASTS)
+                left *= 2; /* the application drives; it calls when a call has lasted */
         }
         if (!is_back)
             pthread_mutex_lock(&io->turn);

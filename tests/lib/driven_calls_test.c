@@ -6,9 +6,11 @@
 
 #include <fenv.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <time.h>
 
 #include "base/prng.h"
+#include "net/clock.h"
 
 enum {
     WORLD = 3,
@@ -100,6 +102,63 @@ static void calls__are_driven_by_either_thread(void **state)
     run(sum_in_any_way, GRADWIRE_VIA_INA, some_faults);
 }
 
+/* For half a second, as rank 0 has it. */
+static int sum_for_a_while(gradwire *job, int rank)
+{
+    const gw_time end = gw_time_add(gw_clock_now(), 500 * GW_MS);
+    int32_t x, is_over = false;
+    while (!is_over) {
+        x = rank == 0 && !gw_time_before(gw_clock_now(), end);
+        CHECK(gradwire_allreduce(job, &x, &is_over, 1, GRADWIRE_INT32, GRADWIRE_SUM) == 0);
+    }
+    return 0;
+}
+
+static atomic_int pulls; /* that have ended */
+static gw_time pulls_took;
+
+/* A value that rank `owner` keeps, whose application does nothing meanwhile. */
+static int pull_from(gradwire *job, int owner, int rank)
+{
+    int32_t value = 1, before = atomic_load(&pulls);
+    uint64_t key = 1;
+    while (gw_mix64(key) % WORLD != (uint32_t)owner)
+        key++;
+    if (rank == owner)
+        CHECK(gradwire_push(job, key, &value, 1, GRADWIRE_INT32) == 0);
+    CHECK(gradwire_barrier(job) == 0);
+    CHECK(sum_for_a_while(job, rank) == 0);
+    if (rank == WORLD - 1) {
+        gw_time begin = gw_clock_now();
+        CHECK(gradwire_pull(job, key, &value, 1, GRADWIRE_INT32) == 0);
+        pulls_took += gw_clock_now() - begin;
+        atomic_store(&pulls, before + 1);
+    }
+    while (atomic_load(&pulls) == before)
+        pause_us(PAUSE_MAX_US);
+    CHECK(gradwire_barrier(job) == 0);
+    return 0;
+}
+
+static int pull_after_sums(gradwire *job, int rank)
+{
+    for (int round = 0; round < 2; round++)
+        for (int owner = 0; owner < WORLD - 1; owner++)
+            CHECK(pull_from(job, owner, rank) == 0);
+    return 0;
+}
+
+/* The thread is back at once, however long the application has driven: it looks every other
+ * millisecond. Here are fifty for each pull, as machines are busy; it would be half of the time
+ * of the sums if it looked ever more rarely. */
+static void calls__leave_nobody_unanswered_after_they_were_driven(void **state)
+{
+    (void)state;
+    pulls_took = 0;
+    run(pull_after_sums, GRADWIRE_VIA_INA, no_faults);
+    assert_in_range(pulls_took, 1, atomic_load(&pulls) * 50 * GW_MS);
+}
+
 #if defined(__x86_64__)
 enum { FLUSHES = 0x8040 }; /* what is denormal becomes zero, as operand and as result */
 
@@ -171,6 +230,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls__are_driven_by_either_thread),
+        cmocka_unit_test(calls__leave_nobody_unanswered_after_they_were_driven),
         cmocka_unit_test(sums__do_not_depend_on_the_callers_floating_point_mode),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
