@@ -119,8 +119,8 @@ struct gradwire_options {
     enum gradwire_via via; /* of calls that do not say */
     uint32_t deadline_ms;  /* 30000 */
     uint32_t values;       /* elements per fragment: 62, 352 or 2048, as the MTU allows; 352 */
-    uint32_t window;   /* fragments on their way, a power of two, where this rank adds up; 0: 512
-                          or fewer, as many as fit its caches with those of all ranks */
+    uint32_t window;   /* fragments on their way, a power of two up to 2048, where this rank adds
+                          up; 0: 512 or fewer, as many as fit its caches with those of all */
     const char *cc;    /* congestion control of flows: "smartt" */
     const char *lb;    /* load balancing of flows: "reps" */
     uint32_t paths;    /* UDP source ports, among which `lb` chooses a packet's path: 1 */

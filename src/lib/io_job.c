@@ -9,8 +9,8 @@ enum {
     MTU_MIN = 256,
     HOME_PACKETS = 16384,
     PACKETS = 8192,
-    SERVER_PACKETS = 2048, /* for each: results of a window or two, by its switch and by itself */
-    PEERS_EACH = 2,        /* two ranks may have dialled each other */
+    SERVER_PACKETS = GW_OVERLAY_WINDOW_MAX, /* for each: the results of a window */
+    PEERS_EACH = 2,                         /* two ranks may have dialled each other */
     PEERS_MORE = 64,
     HOME_PORTS_MORE = 2, /* of the switch, beside those of the ranks */
     CONTROL_MAX = 4096,

@@ -167,7 +167,7 @@ static int check_numbers(const struct gradwire_options *options, char *error)
     snprintf(value, sizeof(value), "%u", options->window);
     if (options->window == 1 || options->window > WINDOW_MAX ||
         options->window & (options->window - 1))
-        return refuse(error, "window is %s: a power of two, 2 to 16384, or 0", value);
+        return refuse(error, "window is %s: a power of two, 2 to 2048, or 0", value);
     snprintf(value, sizeof(value), "%u", options->paths);
     if (options->paths > GW_DATAPATH_ENTROPIES_MAX)
         return refuse(error, "paths is %s: 1 to 256", value);

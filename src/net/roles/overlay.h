@@ -46,7 +46,7 @@ static inline uint64_t gw_overlay_slower(uint64_t a, uint64_t b)
 
 enum {
     GW_OVERLAY_VALUES = 352,       /* elements per fragment: MTU 1500 over IPv4 and IPv6 */
-    GW_OVERLAY_WINDOW_MAX = 16384, /* the most that may be configured */
+    GW_OVERLAY_WINDOW_MAX = 2048,  /* the most that may be configured: ranks have buffers for it */
     GW_OVERLAY_AGGREGATORS = 4096, /* of a switch */
     GW_OVERLAY_WORLD_MAX = 1024,   /* workers of a job */
     GW_OVERLAY_ACK_EVERY = 16,     /* data packets that are answered at once */

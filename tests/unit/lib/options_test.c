@@ -337,7 +337,7 @@ static void options_plan__names_what_is_out_of_range(void **state)
     REFUSES(values, UINT32_MAX, "values is 4294967295");
     REFUSES(window, 1, "window is 1:");
     REFUSES(window, 100, "window is 100");
-    REFUSES(window, 32768, "window is 32768");
+    REFUSES(window, 4096, "window is 4096: a power of two, 2 to 2048");
     REFUSES(deadline_ms, 99, "deadline_ms is 99");
     REFUSES(deadline_ms, 3600001, "deadline_ms is 3600001");
     REFUSES(via, GRADWIRE_VIA_DEFAULT, "via");
