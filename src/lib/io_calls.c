@@ -14,9 +14,6 @@
 enum { TURNS_AFTER = 4 }; /* the end of a call, for answers to what has come with it */
 
 #define GOODBYE (500 * GW_MS) /* to tell others of a failure */
-/* After a call has ended, if none comes: see io_drive.c. */
-#define PARKED      (1 * GW_MS)
-#define PARKED_HOME (100 * GW_US)
 
 _Static_assert(sizeof(struct gw_command) <= GW_SPSC_CELL_SIZE, "a command fits the ring");
 
@@ -59,7 +56,7 @@ static void complete(struct gw_io *io, const struct gw_completion *completion)
     take_stats(io);
     bool has_room = gw_spsc_push(&io->completions, completion, sizeof(*completion));
     GW_ASSERT(has_room); /* there are more cells than calls */
-    io->parks_until = gw_time_add(gw_clock_now(), io->home ? PARKED_HOME : PARKED);
+    io->parks_until = gw_time_add(gw_clock_now(), gw_io_parks_for(io));
     io->parks_in = TURNS_AFTER;
     if (!io->is_driven)
         gw_io_wake(io->to_app);

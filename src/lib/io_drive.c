@@ -5,11 +5,13 @@
  * To hand a call to a thread, and its end back, wakes somebody twice, which costs more than a small
  * sum. So when the last call in work has ended the thread parks for a while: it leaves the job to
  * the application, whose next blocking call takes the turns itself. A job that nobody drives
- * answers nobody. So that is for a millisecond, a tenth where others need this process most (the
+ * answers nobody. So that is for a millisecond, a fifth where others need this process most (the
  * home), and the thread does not park before all has left that could, nor past a deadline. While
- * the application drives it looks every two milliseconds at most whether that is over. Calls that
- * are started, and not waited for, are the thread's, and so are large ones: their packets are many
- * enough to hide who is woken, and systems place a thread that does nothing else better.
+ * the application drives it looks as often whether that is over, more and more rarely while that
+ * is the same call (which calls the thread when it has lasted), and lets it go on if it has made
+ * another call since: a thread that came back amid many would have to drive the next ones. Calls
+ * that are started, and not waited for, are the thread's, and so are large ones: their packets are
+ * many enough to hide who is woken, and systems place a thread that does nothing else better.
  *
  * Invariant: whoever takes a turn holds `turn`. Before the thread parks it says so, and looks at
  * the ring then; the application fills the ring, and looks then whether the thread is parked. So
@@ -33,6 +35,10 @@ enum {
 };
 
 #define LASTS (1 * GW_MS) /* a call that takes longer */
+
+/* The thread, after a call has ended, if none comes. */
+#define PARKED      (1 * GW_MS)
+#define PARKED_HOME (200 * GW_US)
 
 /* Who waits sleeps if others have the core for so long: where the application drives, peers alone
  * do; else it and the thread wait for each other. */
@@ -113,6 +119,16 @@ static bool is_called(const struct gw_io *io, gw_time left)
     return true;
 }
 
+static uint32_t driven_yet(struct gw_io *io)
+{
+    return atomic_load_explicit(&io->driven, memory_order_relaxed);
+}
+
+gw_time gw_io_parks_for(const struct gw_io *io)
+{
+    return io->home ? PARKED_HOME : PARKED;
+}
+
 void gw_io_park(struct gw_io *io)
 {
     gw_time left;
@@ -121,12 +137,15 @@ void gw_io_park(struct gw_io *io)
         if (!gw_spsc_is_empty(&io->commands))
             break;
         gw_loop_pause(gw_station_loop(io->station));
-        pthread_mutex_unlock(&io->turn);
+        uint32_t before = driven_yet(io);
         bool is_back = false;
+        pthread_mutex_unlock(&io->turn);
         while (!is_back && !is_called(io, left)) {
-            is_back = pthread_mutex_trylock(&io->turn) == 0;
-            if (left < LASTS)
-                left *= 2; /* the application drives; it calls when a call has lasted */
+            uint32_t driven = driven_yet(io);
+            bool is_new = driven != before;
+            is_back = !is_new && pthread_mutex_trylock(&io->turn) == 0;
+            left = is_new ? gw_io_parks_for(io) : 2 * left;
+            before = driven;
         }
         if (!is_back)
             pthread_mutex_lock(&io->turn);
@@ -175,6 +194,7 @@ static void drive(struct gw_io *io, struct gw_completion *completion)
     fegetenv(&its_own);
     fesetenv(FE_DFL_ENV);
     io->is_driven = true;
+    atomic_fetch_add_explicit(&io->driven, 1, memory_order_relaxed);
     take_turns(io, completion, lasts_from);
     io->is_driven = false;
     fesetenv(&its_own);

@@ -38,6 +38,7 @@ struct gw_io {
     pthread_t thread;
     pthread_mutex_t turn;  /* who holds it drives */
     atomic_bool is_parked; /* the thread does not drive, for a while */
+    atomic_uint driven;    /* calls that the application has begun to drive, modulo 2^32 */
     bool drives; /* the application's own: it may, until the call that it sent last ends */
     char text[GW_IO_TEXT_MAX];                      /* written before the failure is reported */
     char refusals[GW_IO_CALLS_MAX][GW_IO_TEXT_MAX]; /* of the last call of each place, or empty;
@@ -87,7 +88,7 @@ void gw_io_enter(struct gw_io *io, enum gw_io_phase phase, gw_time wait);
 /* One turn of everything, which sleeps until something comes or is due. */
 void gw_io_turn(struct gw_io *io);
 
-/* Whether the turns may pause: no call is in work, and nobody needs this process. */
+/* Whether the turns may pause for a moment: the job runs, and no call is in work. */
 bool gw_io_may_park(const struct gw_io *io);
 
 /* Whether nothing is left to be done without an arrival, for a while. */
@@ -98,6 +99,9 @@ bool gw_io_is_quiet(const struct gw_io *io);
 /* Wakes the other side of a ring. */
 void gw_io_wake(int fd);
 void gw_io_empty(int fd);
+
+/* For how long at a time. */
+gw_time gw_io_parks_for(const struct gw_io *io);
 
 /* By the thread, which holds `turn`: leaves it to the application, if it may, for a while. */
 void gw_io_park(struct gw_io *io);

@@ -24,8 +24,10 @@ enum {
     /* Trains of places that are foreseen, and wait: 64 KB each, as the kernel takes them, so L2 has
      * all. Of two kinds that are alike each finds a full train (own choice). */
     TRAINS_AHEAD = 4,
-    /* Turns that are foreseen at a time, and before that fetched. */
-    BATCH = GW_IMPORTANCE_BATCH,
+    /* Turns that are foreseen at a time, and before that fetched; of those that are weighed others
+     * are fetched meanwhile, so they can be more. */
+    BATCH = 16,
+    BATCH_WEIGHED = GW_IMPORTANCE_BATCH,
     FETCH_MAX = 2048,
 };
 
@@ -71,8 +73,8 @@ static void foresee(struct gw_blast_tx *blast)
 {
     const bool is_weighed = blast->important == blast->found;
     const uint32_t first = blast->foreseen, left = blast->total - first;
-    const uint32_t count = left < BATCH ? left : BATCH;
-    uint32_t places[BATCH];
+    const uint32_t batch = is_weighed ? BATCH_WEIGHED : BATCH, count = left < batch ? left : batch;
+    uint32_t places[BATCH_WEIGHED];
     for (uint32_t i = 0; i < count; i++)
         places[i] = gw_blast_order_place(&blast->order, first + i);
     if (is_weighed)

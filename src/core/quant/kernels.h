@@ -22,7 +22,7 @@
 #include "core/quant/scale.h"
 #include "core/tensor.h"
 
-enum { GW_SUM_ABS_AHEAD = 4 };
+enum { GW_SUM_ABS_AHEAD = 4 }; /* rows */
 
 typedef void gw_sum_abs(gw_real *sums, const void *const *x, uint32_t rows, uint32_t count);
 
@@ -88,7 +88,7 @@ struct gw_kernels {
      * until there is one. Lanes are float32, of float64 values float64. Infinity when a value is
      * infinite or NaN, and when a sum does not fit. Count is below 2^24. A sum does not depend on
      * the other rows; several together take less time, as row number i + GW_SUM_ABS_AHEAD is
-     * fetched while number i is summed. The first ones are the caller's to fetch.
+     * fetched while number i is summed, of many. The first ones are the caller's to fetch.
      */
     gw_sum_abs *const *sum_abs; /* by enum gw_dtype, below GW_DTYPE_MAGNITUDES */
 };
