@@ -7,10 +7,11 @@
  *
  * The application says which places are important, or by which rule that is found in their values.
  * These may lie far beyond the caches, and nobody guesses which random place is next, so a place is
- * *foreseen* shortly before it leaves: batch by batch, its values are brought into the cache, and
- * only so far ahead of what leaves that both kinds can fill their trains. By a rule it is *weighed*
- * then: summed, and still in the cache when it is copied. Important ones that leave first are an
- * exception: for them all places have to be weighed before.
+ * *foreseen* shortly before it leaves, batch by batch, and only so far ahead of what leaves that
+ * both kinds can fill their trains. By a rule it is *weighed* then: summed, and still in the cache
+ * when it is copied. Before that its values are brought from memory, those of one place for each
+ * packet that leaves: a processor waits, or forgets some, when it is to fetch much at once.
+ * Important ones that leave first are an exception: for them all places have to be weighed before.
  *
  * Invariant: turns from `foreseen` on are all due, and in neither set; of those before, what was
  * found stays as it is, whatever the application does with the memory.
@@ -18,18 +19,18 @@
 #include "core/host/blast.h"
 
 #include "base/align.h"
-#include "core/quant/kernels.h"
 
 enum {
     /* Trains of places that are foreseen, and wait: 64 KB each, as the kernel takes them, so L2 has
      * all. Of two kinds that are alike each finds a full train (own choice). */
     TRAINS_AHEAD = 4,
-    /* Turns that are foreseen at a time, and before that fetched; of those that are weighed others
-     * are fetched meanwhile, so they can be more. */
+    /* Turns that are foreseen at a time: enough to be summed several at a time, few enough to be
+     * near while they are (own choice). */
     BATCH = 16,
-    BATCH_WEIGHED = GW_IMPORTANCE_BATCH,
     FETCH_MAX = 2048,
 };
+
+_Static_assert((int)BATCH <= GW_IMPORTANCE_BATCH, "a batch is weighed in one call");
 
 static enum gw_blast_importance importance_of(const struct gw_blast_tx *blast, uint32_t place)
 {
@@ -67,23 +68,19 @@ static void weigh(const struct gw_blast_tx *blast, const uint32_t *places, uint3
         gw_bit_or(blast->found, places[i], important >> i & 1);
 }
 
-/* Foresees a batch of turns, whose places become due in their sets. Of the next batch that is
- * fetched which is not while it is weighed. */
+/* Foresees a batch of turns, whose places become due in their sets. */
 static void foresee(struct gw_blast_tx *blast)
 {
-    const bool is_weighed = blast->important == blast->found;
     const uint32_t first = blast->foreseen, left = blast->total - first;
-    const uint32_t batch = is_weighed ? BATCH_WEIGHED : BATCH, count = left < batch ? left : batch;
-    uint32_t places[BATCH_WEIGHED];
+    const uint32_t count = left < BATCH ? left : BATCH;
+    uint32_t places[BATCH];
     for (uint32_t i = 0; i < count; i++)
         places[i] = gw_blast_order_place(&blast->order, first + i);
-    if (is_weighed)
+    if (blast->important == blast->found)
         weigh(blast, places, count);
     for (uint32_t i = 0; i < count; i++)
         put(blast, places[i], first + i);
     blast->foreseen += count;
-    for (uint32_t i = 0; i < (is_weighed ? GW_SUM_ABS_AHEAD : BATCH); i++)
-        fetch(blast, blast->foreseen + i);
 }
 
 void gw_blast_tx_look_ahead(const struct gw_endpoint *ep, struct gw_blast_tx *blast)
@@ -92,6 +89,8 @@ void gw_blast_tx_look_ahead(const struct gw_endpoint *ep, struct gw_blast_tx *bl
     while (blast->foreseen < blast->total &&
            blast->due[GW_UNIMPORTANT].count + blast->due[GW_IMPORTANT].count < ahead)
         foresee(blast);
+    /* As many packets leave from one batch to the next as it has turns. */
+    fetch(blast, blast->foreseen + blast->sent_packets % BATCH);
 }
 
 void gw_blast_tx_appraise(struct gw_blast_tx *blast, const struct gw_send *send)

@@ -205,7 +205,7 @@ static inline void gw_sender_fill(const struct gw_endpoint *ep, struct gw_pkt *p
         return;
     }
     pkt->buf = gw_buf_lend(ep->pool->bufs, bytes);
-    gw_prefetch(bytes, size, GW_PREFETCH_READ);
+    gw_prefetch(bytes, size, GW_PREFETCH_LATER);
 }
 
 /* A sender is about to emit a packet. True: it begins a train, and may choose an entropy. */

@@ -39,8 +39,9 @@ enum {
     PARTS_F32 = LANES * 4 / GW_LOOP_VECTOR, /* registers for all lanes */
     PARTS_F64 = LANES * 8 / GW_LOOP_VECTOR,
     PARTS_F16 = (LANES * 2 + GW_LOOP_VECTOR - 1) / GW_LOOP_VECTOR,
-    ROWS = 8 / PARTS_F32, /* at a time */
-    BF16_MAGNITUDE = 0x7fff0000,
+    ROWS = 8 / PARTS_F32,         /* at a time */
+    BF16_MAGNITUDES = 0x7fff7fff, /* of two neighbours */
+    BF16_UPPER = 0x7fff0000,
     LOW_IS_FIRST = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 };
 
@@ -83,8 +84,9 @@ GW_LOOP_INLINE void add_bf16_pairs(struct sums *sums, const unsigned char *x)
         lanes_u32 pairs, first, second;
         lanes_f32 magnitudes;
         memcpy(&pairs, x + part * sizeof(pairs), sizeof(pairs));
-        first = LOW_IS_FIRST ? pairs << 16 & INT32_MAX : pairs & BF16_MAGNITUDE;
-        second = LOW_IS_FIRST ? pairs & BF16_MAGNITUDE : pairs << 16 & INT32_MAX;
+        pairs &= BF16_MAGNITUDES;
+        first = LOW_IS_FIRST ? pairs << 16 : pairs & BF16_UPPER;
+        second = LOW_IS_FIRST ? pairs & BF16_UPPER : pairs << 16;
         memcpy(&magnitudes, &first, sizeof(magnitudes));
         sums->f32[part] += magnitudes;
         memcpy(&magnitudes, &second, sizeof(magnitudes));
@@ -130,6 +132,13 @@ GW_LOOP_INLINE void add_f16(struct sums *sums, const unsigned char *x)
 }
 
 #endif
+
+/* A cache line, so that each is fetched once. */
+GW_LOOP_INLINE void add_f16_line(struct sums *sums, const unsigned char *x)
+{
+    add_f16(sums, x);
+    add_f16(sums, x + LANES * sizeof(uint16_t));
+}
 
 GW_LOOP_INLINE void add_i32(struct sums *sums, const unsigned char *x)
 {
@@ -260,7 +269,7 @@ GW_LOOP static void sum_abs_f32(gw_real *to, const void *const *x, uint32_t rows
 
 GW_LOOP static void sum_abs_f16(gw_real *to, const void *const *x, uint32_t rows, uint32_t count)
 {
-    sum_abs(to, x, rows, count, (struct adder){2, LANES, add_f16, total_f16});
+    sum_abs(to, x, rows, count, (struct adder){2, 2 * LANES, add_f16_line, total_f16});
 }
 
 GW_LOOP static void sum_abs_bf16(gw_real *to, const void *const *x, uint32_t rows, uint32_t count)
