@@ -9,9 +9,9 @@
  * These may lie far beyond the caches, and nobody guesses which random place is next, so a place is
  * *foreseen* shortly before it leaves, batch by batch, and only so far ahead of what leaves that
  * both kinds can fill their trains. By a rule it is *weighed* then: summed, and still in the cache
- * when it is copied. Before that its values are brought from memory, those of one place for each
- * packet that leaves: a processor waits, or forgets some, when it is to fetch much at once.
- * Important ones that leave first are an exception: for them all places have to be weighed before.
+ * when it is copied; so its values are brought from memory before, those of one place for each
+ * packet that leaves, since a processor forgets some when it is to fetch much at once. Important
+ * ones that leave first are an exception: for them all places have to be weighed before.
  *
  * Invariant: turns from `foreseen` on are all due, and in neither set; of those before, what was
  * found stays as it is, whatever the application does with the memory.
@@ -61,6 +61,11 @@ static inline void fetch(const struct gw_blast_tx *blast, uint32_t turn)
                 GW_PREFETCH_LATER);
 }
 
+static bool is_weighed(const struct gw_blast_tx *blast)
+{
+    return blast->important == blast->found;
+}
+
 static void weigh(const struct gw_blast_tx *blast, const uint32_t *places, uint32_t count)
 {
     uint64_t important = gw_importance_weigh(&blast->rule, places, count);
@@ -68,7 +73,8 @@ static void weigh(const struct gw_blast_tx *blast, const uint32_t *places, uint3
         gw_bit_or(blast->found, places[i], important >> i & 1);
 }
 
-/* Foresees a batch of turns, whose places become due in their sets. */
+/* Foresees a batch of turns, whose places become due in their sets. Where none is weighed the next
+ * batch is fetched at once: the kernel copies what is still missing. */
 static void foresee(struct gw_blast_tx *blast)
 {
     const uint32_t first = blast->foreseen, left = blast->total - first;
@@ -76,11 +82,13 @@ static void foresee(struct gw_blast_tx *blast)
     uint32_t places[BATCH];
     for (uint32_t i = 0; i < count; i++)
         places[i] = gw_blast_order_place(&blast->order, first + i);
-    if (blast->important == blast->found)
+    if (is_weighed(blast))
         weigh(blast, places, count);
     for (uint32_t i = 0; i < count; i++)
         put(blast, places[i], first + i);
     blast->foreseen += count;
+    for (uint32_t i = 0; i < BATCH && !is_weighed(blast); i++)
+        fetch(blast, blast->foreseen + i);
 }
 
 void gw_blast_tx_look_ahead(const struct gw_endpoint *ep, struct gw_blast_tx *blast)
@@ -90,7 +98,8 @@ void gw_blast_tx_look_ahead(const struct gw_endpoint *ep, struct gw_blast_tx *bl
            blast->due[GW_UNIMPORTANT].count + blast->due[GW_IMPORTANT].count < ahead)
         foresee(blast);
     /* As many packets leave from one batch to the next as it has turns. */
-    fetch(blast, blast->foreseen + blast->sent_packets % BATCH);
+    if (is_weighed(blast))
+        fetch(blast, blast->foreseen + blast->sent_packets % BATCH);
 }
 
 void gw_blast_tx_appraise(struct gw_blast_tx *blast, const struct gw_send *send)
