@@ -156,7 +156,7 @@ static void quantise(struct measured *m, bool sums)
         const void *from = m->from + i * FRAGMENT;
         gw_real sum = 0;
         if (sums)
-            kernels->sum_abs[m->terms.type](&sum, &from, 1, values);
+            kernels->sum_abs[m->terms.type](&sum, &from, NULL, 1, values);
         sink += sum > 1;
         sink += kernels->quantise[m->terms.type](m->to + 4 * i * values, from, values, &scale);
     }

@@ -9,8 +9,9 @@
  * These may lie far beyond the caches, and nobody guesses which random place is next, so a place is
  * *foreseen* shortly before it leaves, batch by batch, and only so far ahead of what leaves that
  * both kinds can fill their trains. By a rule it is *weighed* then: summed, and still in the cache
- * when it is copied; so its values are brought from memory before, those of one place for each
- * packet that leaves, since a processor forgets some when it is to fetch much at once. Important
+ * when it is copied; so its values are brought from memory before. A processor fetches but some
+ * twenty lines at a time, and waits when it is to fetch more; so of each place of a batch one half
+ * is fetched while the batch before is weighed, and one with each packet that leaves. Important
  * ones that leave first are an exception: for them all places have to be weighed before.
  *
  * Invariant: turns from `foreseen` on are all due, and in neither set; of those before, what was
@@ -26,7 +27,7 @@ enum {
     TRAINS_AHEAD = 4,
     /* Turns that are foreseen at a time: enough to be summed several at a time, few enough to be
      * near while they are (own choice). */
-    BATCH = 16,
+    BATCH = 32,
     FETCH_MAX = 2048,
 };
 
@@ -51,44 +52,35 @@ void gw_blast_tx_demand(struct gw_blast_tx *blast, uint32_t place)
     put(blast, place, gw_blast_order_turn(&blast->order, place));
 }
 
-/* Has the values of a turn brought from memory. */
-static inline void fetch(const struct gw_blast_tx *blast, uint32_t turn)
-{
-    if (turn >= blast->total)
-        return;
-    uint32_t place = gw_blast_order_place(&blast->order, turn), len = gw_blast_len(blast, place);
-    gw_prefetch(blast->data + (uint64_t)place * blast->path.mtu, len < FETCH_MAX ? len : FETCH_MAX,
-                GW_PREFETCH_LATER);
-}
-
-static bool is_weighed(const struct gw_blast_tx *blast)
-{
-    return blast->important == blast->found;
-}
-
-static void weigh(const struct gw_blast_tx *blast, const uint32_t *places, uint32_t count)
-{
-    uint64_t important = gw_importance_weigh(&blast->rule, places, count);
-    for (uint32_t i = 0; i < count; i++)
-        gw_bit_or(blast->found, places[i], important >> i & 1);
-}
-
-/* Foresees a batch of turns, whose places become due in their sets. Where none is weighed the next
- * batch is fetched at once: the kernel copies what is still missing. */
+/* Foresees a batch of turns, whose places become due in their sets. */
 static void foresee(struct gw_blast_tx *blast)
 {
     const uint32_t first = blast->foreseen, left = blast->total - first;
     const uint32_t count = left < BATCH ? left : BATCH;
-    uint32_t places[BATCH];
-    for (uint32_t i = 0; i < count; i++)
-        places[i] = gw_blast_order_place(&blast->order, first + i);
-    if (is_weighed(blast))
-        weigh(blast, places, count);
-    for (uint32_t i = 0; i < count; i++)
+    uint32_t places[2 * BATCH];
+    const bool is_weighed = gw_blast_tx_is_weighed(blast);
+    uint64_t important = 0;
+    for (uint32_t i = 0, place = gw_blast_order_place(&blast->order, first); i < 2 * BATCH; i++) {
+        places[i] = place;
+        place = gw_blast_order_next(&blast->order, place);
+    }
+    if (is_weighed)
+        important = gw_importance_weigh(&blast->rule, places, count, places + BATCH);
+    for (uint32_t i = 0; i < count; i++) {
+        if (is_weighed)
+            gw_bit_or(blast->found, places[i], important >> i & 1);
         put(blast, places[i], first + i);
+    }
     blast->foreseen += count;
-    for (uint32_t i = 0; i < BATCH && !is_weighed(blast); i++)
-        fetch(blast, blast->foreseen + i);
+}
+
+/* Has the first half of the values of a place brought from memory; see gw_importance_weigh(). */
+static void fetch(const struct gw_blast_tx *blast, uint32_t turn)
+{
+    const uint64_t place = gw_blast_order_place(&blast->order, turn);
+    const uint32_t half = blast->path.mtu / 2;
+    gw_prefetch(blast->data + place * blast->path.mtu, half < FETCH_MAX ? half : FETCH_MAX,
+                GW_PREFETCH_LATER);
 }
 
 void gw_blast_tx_look_ahead(const struct gw_endpoint *ep, struct gw_blast_tx *blast)
@@ -98,8 +90,8 @@ void gw_blast_tx_look_ahead(const struct gw_endpoint *ep, struct gw_blast_tx *bl
            blast->due[GW_UNIMPORTANT].count + blast->due[GW_IMPORTANT].count < ahead)
         foresee(blast);
     /* As many packets leave from one batch to the next as it has turns. */
-    if (is_weighed(blast))
-        fetch(blast, blast->foreseen + blast->sent_packets % BATCH);
+    if (gw_blast_tx_is_weighed(blast))
+        fetch(blast, blast->foreseen + (uint32_t)(blast->sent_packets % BATCH));
 }
 
 void gw_blast_tx_appraise(struct gw_blast_tx *blast, const struct gw_send *send)

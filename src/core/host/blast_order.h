@@ -54,6 +54,13 @@ static inline uint32_t gw_blast_order_place(const struct gw_blast_order *order, 
     return (uint32_t)(((uint64_t)turn * order->step + order->start) % order->total);
 }
 
+/* The place of the turn after that of `place`; after the last the first. */
+static inline uint32_t gw_blast_order_next(const struct gw_blast_order *order, uint32_t place)
+{
+    const uint32_t left = order->total - order->step;
+    return place < left ? place + order->step : place - left;
+}
+
 static inline uint32_t gw_blast_order_turn(const struct gw_blast_order *order, uint32_t place)
 {
     uint32_t ahead =

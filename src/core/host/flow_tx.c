@@ -193,7 +193,8 @@ static uint8_t weigh(struct gw_tx_flow *flow, uint32_t seq)
     if (flow->weighed == seq)
         return flow->weighed_ecn;
     flow->weighed = seq;
-    flow->weighed_ecn = gw_importance_weigh(&flow->rule, &seq, 1) ? flow->ecn : GW_ECN_NOT_ECT;
+    flow->weighed_ecn =
+        gw_importance_weigh(&flow->rule, &seq, 1, NULL) ? flow->ecn : GW_ECN_NOT_ECT;
     return flow->weighed_ecn;
 }
 
@@ -269,7 +270,7 @@ static struct gw_pkt *tx_emit(struct gw_endpoint *ep, struct gw_sender *sender, 
     if (flow->transport->grant)
         pkt->q.flags |= pay(flow);
     if (flow->data)
-        gw_sender_fill(ep, pkt, flow->data + (uint64_t)seq * flow->path.mtu, len);
+        gw_sender_fill(ep, pkt, flow->data + (uint64_t)seq * flow->path.mtu, len, false);
     if (flow->pace) {
         gw_time gap = gw_serialisation(flow->pace, pkt->q.size);
         flow->pace_at = gw_time_add(now, gap);

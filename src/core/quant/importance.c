@@ -127,12 +127,12 @@ static uint32_t bytes_of(const struct gw_importance_tensor *tensor, uint64_t off
  * take as long as sums.
  */
 static void find_keys(const struct gw_importance *importance, const uint32_t *index, uint32_t count,
-                      int64_t *keys)
+                      const uint32_t *later, int64_t *keys)
 {
     const struct gw_importance_terms *terms = &importance->terms;
     const struct gw_importance_tensor *tensor = &importance->tensor;
     const uint32_t value_size = gw_dtype_size(terms->type), shift = __builtin_ctz(value_size);
-    const void *from[GW_IMPORTANCE_BATCH];
+    const void *from[GW_IMPORTANCE_BATCH], *half[GW_IMPORTANCE_BATCH];
     uint32_t values[GW_IMPORTANCE_BATCH];
     gw_real sums[GW_IMPORTANCE_BATCH];
     for (uint32_t i = 0; i < count; i++) {
@@ -141,11 +141,14 @@ static void find_keys(const struct gw_importance *importance, const uint32_t *in
         from[i] = (const unsigned char *)tensor->values + offset + skip;
         values[i] = bytes > skip ? (bytes - skip) >> shift : 0;
     }
+    for (uint32_t i = 0; later && i < count; i++)
+        half[i] = (const unsigned char *)tensor->values +
+                  (uint64_t)later[i] * tensor->fragment_size + tensor->fragment_size / 2;
     for (uint32_t first = 0, end; first < count; first = end) {
         for (end = first + 1; end < count && values[end] == values[first];)
             end++;
-        terms->kernels->sum_abs[terms->type](sums + first, from + first, end - first,
-                                             values[first]);
+        terms->kernels->sum_abs[terms->type](
+            sums + first, from + first, later ? half + first : NULL, end - first, values[first]);
     }
     for (uint32_t i = 0; i < count; i++)
         keys[i] = values[i] ? gw_importance_key(sums[i] / values[i]) : INT64_MAX;
@@ -162,7 +165,7 @@ static int64_t median_of_means(const struct gw_importance *importance, uint64_t 
     for (uint32_t i = 0; i < sample.count; i++)
         index[i] = (uint32_t)sample_position(&sample, i);
     for (uint32_t i = 0; i < sample.count; i += GW_IMPORTANCE_BATCH)
-        find_keys(importance, index + i, batch_of(sample.count - i), sample.keys + i);
+        find_keys(importance, index + i, batch_of(sample.count - i), NULL, sample.keys + i);
     return sample_median(&sample);
 }
 
@@ -184,7 +187,7 @@ static int64_t median_of_values(const struct gw_importance *importance, uint64_t
             from[i] = (const unsigned char *)importance->tensor.values + position * value_size;
             __builtin_prefetch(from[i]);
         }
-        terms->kernels->sum_abs[terms->type](magnitudes, from, count, 1);
+        terms->kernels->sum_abs[terms->type](magnitudes, from, NULL, count, 1);
         for (uint32_t i = 0; i < count; i++)
             sample.keys[first + i] = gw_importance_key(magnitudes[i]);
     }
@@ -294,7 +297,7 @@ void gw_importance_init_drawn(struct gw_importance *importance,
 }
 
 uint64_t gw_importance_weigh(const struct gw_importance *importance, const uint32_t *index,
-                             uint32_t count)
+                             uint32_t count, const uint32_t *later)
 {
     int64_t keys[GW_IMPORTANCE_BATCH];
     uint64_t important = 0;
@@ -302,7 +305,7 @@ uint64_t gw_importance_weigh(const struct gw_importance *importance, const uint3
     if (!has_threshold(importance->terms.rule))
         return importance->terms.rule == GW_IMPORTANCE_ALL ? gw_bitmap_mask(0, count) : 0;
     if (importance->terms.kernels)
-        find_keys(importance, index, count, keys);
+        find_keys(importance, index, count, later, keys);
     else
         for (uint32_t i = 0; i < count; i++)
             keys[i] = drawn_key(importance, index[i]);
@@ -325,7 +328,7 @@ uint32_t gw_importance_fill(const struct gw_importance *importance, uint64_t *ma
         uint32_t count = batch_of(importance->fragments - first);
         for (uint32_t i = 0; i < count; i++)
             index[i] = (uint32_t)first + i;
-        uint64_t bits = gw_importance_weigh(importance, index, count);
+        uint64_t bits = gw_importance_weigh(importance, index, count, NULL);
         for (uint32_t i = 0; i < count; i++) {
             gw_bit_or(mask, first + i, bits >> i & 1);
             important += bits >> i & 1;

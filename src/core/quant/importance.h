@@ -91,10 +91,14 @@ void gw_importance_init_drawn(struct gw_importance *importance,
                               const struct gw_importance_drawn *drawn,
                               enum gw_importance_rule rule);
 
-/* Which of these are important, of at most GW_IMPORTANCE_BATCH fragments in any order: bit i is
- * that of number index[i]. */
+/*
+ * Which of these are important, of at most GW_IMPORTANCE_BATCH fragments in any order: bit i is
+ * that of number index[i]. `later`: NULL, or as many that will be asked for next, the second half
+ * of each of which is fetched meanwhile. That takes hardly any time: memory works while the
+ * processor adds. The first half is the caller's to fetch, at other times.
+ */
 uint64_t gw_importance_weigh(const struct gw_importance *importance, const uint32_t *index,
-                             uint32_t count);
+                             uint32_t count, const uint32_t *later);
 
 /* Decides all fragments of a tensor in advance, fewer than 2^32. Returns how many are important.
  * `mask` has a bit per fragment; the rest of the last word is 0. */

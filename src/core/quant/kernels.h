@@ -24,7 +24,8 @@
 
 enum { GW_SUM_ABS_AHEAD = 4 }; /* rows */
 
-typedef void gw_sum_abs(gw_real *sums, const void *const *x, uint32_t rows, uint32_t count);
+typedef void gw_sum_abs(gw_real *sums, const void *const *x, const void *const *later,
+                        uint32_t rows, uint32_t count);
 
 struct gw_kernels {
     const char *name;
@@ -84,11 +85,14 @@ struct gw_kernels {
 
     /*
      * The sums of |x[row][i]| over i < count for each row, for importance.h: lane i % 16 adds
-     * element i, of bfloat16 lane i / 2 % 16; then lane i of each half adds that of the other,
-     * until there is one. Lanes are float32, of float64 values float64. Infinity when a value is
-     * infinite or NaN, and when a sum does not fit. Count is below 2^24. A sum does not depend on
-     * the other rows; several together take less time, as row number i + GW_SUM_ABS_AHEAD is
-     * fetched while number i is summed, of many. The first ones are the caller's to fetch.
+     * element i, of float16 and bfloat16 lane i / 2 % 16; then lane i of each half adds that of the
+     * other, until there is one. Lanes are float32, of float64 values float64. Infinity when a
+     * value is infinite or NaN, and when a sum does not fit. Count is below 2^24. A sum does not
+     * depend on the other rows; several together take less time.
+     *
+     * `later`, if it is not NULL, has a place in memory for each row, from which half as many bytes
+     * as a row has are fetched into L2 meanwhile; the rows of this call are taken to be there, and
+     * brought nearer.
      */
     gw_sum_abs *const *sum_abs; /* by enum gw_dtype, below GW_DTYPE_MAGNITUDES */
 };

@@ -5,7 +5,7 @@
  * every loop as a static function, and GW_LOOP_TABLE, the kernels made of them. The loops are
  * written so that compilers vectorise them: no early exit, no branches, and conditions gathered in
  * a word that is looked at once. So no implementation needs instructions written by hand, but for
- * the conversion of float16 numbers, see halves.h.
+ * float16 numbers, see halves.h and magnitudes.h.
  */
 #ifndef GW_CORE_LOOPS_H
 #define GW_CORE_LOOPS_H

@@ -7,16 +7,17 @@
  *
  * Additions of floats depend on their order, so compilers keep the one that is written; here it is
  * that of a vector of 16 lanes, which they cut into as many registers as the processor needs. A
- * lane has every sixteenth value; of bfloat16, which is half as wide, every sixteenth pair of
- * neighbours. A lane is never negative, so the zeros that fill up the last vector change no bit of
- * it. An addition waits for the one before it, so where registers are wide several rows are summed
- * at a time. Rows may lie beyond the caches, anywhere: while some are summed the next ones are
- * fetched, line by line, since processors forget what they are asked to fetch when it is much at
- * once (AMD's), or let everything wait behind it (Intel's).
+ * lane has every sixteenth value; of float16 and bfloat16, which are half as wide, every sixteenth
+ * pair of neighbours. A lane is never negative, so the zeros that fill up the last vector change no
+ * bit of it. An addition waits for the one before it, so where registers are wide several rows are
+ * summed at a time. Rows may lie beyond the caches, anywhere: while some are summed the next ones
+ * are fetched, and half of what comes later: line by line, since processors forget what they are
+ * asked to fetch when it is much at once (AMD's), or let everything wait behind it (Intel's).
  */
 #ifndef GW_CORE_MAGNITUDES_H
 #define GW_CORE_MAGNITUDES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -38,10 +39,11 @@ enum {
     LANES = 16,
     PARTS_F32 = LANES * 4 / GW_LOOP_VECTOR, /* registers for all lanes */
     PARTS_F64 = LANES * 8 / GW_LOOP_VECTOR,
-    PARTS_F16 = (LANES * 2 + GW_LOOP_VECTOR - 1) / GW_LOOP_VECTOR,
     ROWS = 8 / PARTS_F32,         /* at a time */
-    BF16_MAGNITUDES = 0x7fff7fff, /* of two neighbours */
-    BF16_UPPER = 0x7fff0000,
+    STEP = 2 * GW_CACHE_LINE,     /* bytes of each */
+    BOTH_MAGNITUDES = 0x7fff7fff, /* of two numbers of 16 bits */
+    UPPER_MAGNITUDE = 0x7fff0000,
+    F16_WIDER = GW_F32_MANTISSA_BITS - GW_F16_MANTISSA_BITS,
     LOW_IS_FIRST = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 };
 
@@ -50,7 +52,7 @@ _Static_assert((int)ROWS <= GW_SUM_ABS_AHEAD, "rows are fetched before they are 
 typedef float lanes_f32 __attribute__((vector_size(GW_LOOP_VECTOR)));
 typedef int32_t lanes_i32 __attribute__((vector_size(GW_LOOP_VECTOR)));
 typedef uint32_t lanes_u32 __attribute__((vector_size(GW_LOOP_VECTOR)));
-typedef uint16_t lanes_u16 __attribute__((vector_size(GW_LOOP_VECTOR)));
+typedef int16_t lanes_i16 __attribute__((vector_size(GW_LOOP_VECTOR)));
 typedef double lanes_f64 __attribute__((vector_size(GW_LOOP_VECTOR)));
 typedef int64_t lanes_i64 __attribute__((vector_size(GW_LOOP_VECTOR)));
 
@@ -58,7 +60,6 @@ typedef int64_t lanes_i64 __attribute__((vector_size(GW_LOOP_VECTOR)));
 struct sums {
     lanes_f32 f32[PARTS_F32];
     lanes_f64 f64[PARTS_F64];
-    lanes_u16 infinite[PARTS_F16]; /* float16, the upper bit: something in this lane was */
 };
 
 /* ---- Additions of LANES values, or twice as many, from any address. ---- */
@@ -76,68 +77,52 @@ GW_LOOP_INLINE void add_f32(struct sums *sums, const unsigned char *x)
     }
 }
 
+/* The magnitudes of the upper or the lower ones of pairs, as float32. */
+typedef lanes_u32 half_of_pairs(lanes_u32 pairs, bool upper);
+
 /* Adds two values to each lane, neighbours: so none has to move from one lane to another. */
-GW_LOOP_INLINE void add_bf16_pairs(struct sums *sums, const unsigned char *x)
+GW_LOOP_INLINE void add_pairs(struct sums *sums, const unsigned char *x, half_of_pairs *half)
 {
     GW_LOOP_UNROLLED
     for (size_t part = 0; part < PARTS_F32; part++) {
-        lanes_u32 pairs, first, second;
-        lanes_f32 magnitudes;
+        lanes_u32 pairs;
         memcpy(&pairs, x + part * sizeof(pairs), sizeof(pairs));
-        pairs &= BF16_MAGNITUDES;
-        first = LOW_IS_FIRST ? pairs << 16 : pairs & BF16_UPPER;
-        second = LOW_IS_FIRST ? pairs & BF16_UPPER : pairs << 16;
-        memcpy(&magnitudes, &first, sizeof(magnitudes));
-        sums->f32[part] += magnitudes;
-        memcpy(&magnitudes, &second, sizeof(magnitudes));
-        sums->f32[part] += magnitudes;
+        const lanes_u32 first = half(pairs, !LOW_IS_FIRST), second = half(pairs, LOW_IS_FIRST);
+        sums->f32[part] += (lanes_f32)first;
+        sums->f32[part] += (lanes_f32)second;
     }
 }
 
-#if defined(GW_LOOP_F16C)
-
-GW_LOOP_INLINE void add_f16(struct sums *sums, const unsigned char *x)
+GW_LOOP_INLINE lanes_u32 half_bf16(lanes_u32 pairs, bool upper)
 {
-    float floats[LANES];
-    for (size_t i = 0; i < LANES; i += F16C_LANES)
-        f16c_to_floats(floats + i, x + sizeof(uint16_t) * i, F16C_LANES);
-    add_f32(sums, (const unsigned char *)&floats);
+    return upper ? pairs & UPPER_MAGNITUDE : (pairs & BOTH_MAGNITUDES) << 16;
 }
-
-#else
 
 /*
  * A float16's bits in the places that they have in a float32 are the number times 2^-112, be it
  * denormal or not. The sums of such numbers have the bits of the others' but for the exponent:
- * those of denormal ones are exact both ways. So they are scaled once, in the end. What was
- * infinite or NaN is remembered apart: adding this to a magnitude sets the upper bit of those
- * alone.
+ * those of denormal ones are exact both ways. So they are scaled once, in the end.
  */
-#define F16_TO_SIGN (UINT16_C(0x8000) - GW_F16_INFINITY)
+GW_LOOP_INLINE lanes_u32 half_f16(lanes_u32 pairs, bool upper)
+{
+#if defined(GW_LOOP_AVX2) /* one instruction adds the products of both: one of them is zero */
+    const lanes_u32 shift = (lanes_u32){0} + (UINT32_C(1) << F16_WIDER << (upper ? 16 : 0));
+    pairs &= BOTH_MAGNITUDES;
+    return (lanes_u32)__builtin_ia32_pmaddwd256((lanes_i16)pairs, (lanes_i16)shift);
+#else
+    const uint32_t magnitudes = INT16_MAX << F16_WIDER;
+    return (upper ? pairs >> (16 - F16_WIDER) : pairs << F16_WIDER) & magnitudes;
+#endif
+}
 
 GW_LOOP_INLINE void add_f16(struct sums *sums, const unsigned char *x)
 {
-    uint32_t wide[LANES];
-    GW_LOOP_UNROLLED
-    for (size_t part = 0; part < PARTS_F16; part++) {
-        lanes_u16 halves;
-        memcpy(&halves, x + part * sizeof(halves), sizeof(halves));
-        sums->infinite[part] |= (halves & INT16_MAX) + F16_TO_SIGN;
-    }
-    for (size_t i = 0; i < LANES; i++) {
-        uint32_t half = gw_u16_load(x + sizeof(uint16_t) * i) & INT16_MAX;
-        wide[i] = half << (GW_F32_MANTISSA_BITS - GW_F16_MANTISSA_BITS);
-    }
-    add_f32(sums, (const unsigned char *)wide);
+    add_pairs(sums, x, half_f16);
 }
 
-#endif
-
-/* A cache line, so that each is fetched once. */
-GW_LOOP_INLINE void add_f16_line(struct sums *sums, const unsigned char *x)
+GW_LOOP_INLINE void add_bf16(struct sums *sums, const unsigned char *x)
 {
-    add_f16(sums, x);
-    add_f16(sums, x + LANES * sizeof(uint16_t));
+    add_pairs(sums, x, half_bf16);
 }
 
 GW_LOOP_INLINE void add_i32(struct sums *sums, const unsigned char *x)
@@ -183,109 +168,102 @@ GW_LOOP_INLINE void add_f64(struct sums *sums, const unsigned char *x)
 GW_LOOP_FOLD(fold_f32, float)
 GW_LOOP_FOLD(fold_f64, double)
 
-GW_LOOP_INLINE gw_real total_f32(const struct sums *sums)
+GW_LOOP_INLINE gw_real total_f32(const struct sums *sums, const unsigned char *x, uint32_t count)
 {
+    (void)x, (void)count;
     uint32_t bits = gw_f32_bits(fold_f32(sums->f32)) & INT32_MAX;
     return gw_f32_of_bits(bits < GW_F32_INFINITY ? bits : GW_F32_INFINITY);
 }
 
-#if defined(GW_LOOP_F16C)
-
-GW_LOOP_INLINE gw_real total_f16(const struct sums *sums)
+/* What is infinite or NaN was added as 2^16 or more; so this is looked for in large sums alone. */
+GW_LOOP_INLINE gw_real total_f16(const struct sums *sums, const unsigned char *x, uint32_t count)
 {
-    return total_f32(sums);
+    const gw_real total = total_f32(sums, x, count) * 0x1p112;
+    uint32_t infinite = 0;
+    for (uint32_t i = 0; total >= 0x1p16 && i < count; i++)
+        infinite |= (gw_u16_load(x + sizeof(uint16_t) * i) & INT16_MAX) >= GW_F16_INFINITY;
+    return infinite ? gw_f32_of_bits(GW_F32_INFINITY) : total;
 }
 
-#else
-
-GW_LOOP_INLINE gw_real total_f16(const struct sums *sums)
+GW_LOOP_INLINE gw_real total_f64(const struct sums *sums, const unsigned char *x, uint32_t count)
 {
-    uint16_t lanes[LANES], infinite = 0;
-    memcpy(lanes, sums->infinite, sizeof(lanes));
-    for (size_t i = 0; i < LANES; i++)
-        infinite |= lanes[i];
-    return infinite > INT16_MAX ? gw_f32_of_bits(GW_F32_INFINITY) : total_f32(sums) * 0x1p112;
-}
-
-#endif
-
-GW_LOOP_INLINE gw_real total_f64(const struct sums *sums)
-{
+    (void)x, (void)count;
     int64_t bits = (int64_t)(gw_f64_bits(fold_f64(sums->f64)) & INT64_MAX);
     return gw_f64_of_bits((uint64_t)(bits < GW_F64_INFINITY ? bits : GW_F64_INFINITY));
 }
 
 /* ---- Rows. ---- */
 
-/* How values of `size` bytes are summed: `add` takes so many, of half a cache line to two. */
+/* How values are summed: `add` takes so many bytes, of which STEP is a multiple. `total` may look
+ * at the `count` values again. */
 struct adder {
-    size_t size;
-    size_t taken;
+    uint32_t size; /* of a value */
+    uint32_t taken;
     void (*add)(struct sums *, const unsigned char *);
-    gw_real (*total)(const struct sums *);
+    gw_real (*total)(const struct sums *, const unsigned char *, uint32_t count);
 };
 
-/* Fetches as many rows from `next` on, if it is not NULL. */
+GW_LOOP_INLINE void add_step(struct sums *sums, const unsigned char *x, struct adder by)
+{
+    GW_LOOP_UNROLLED
+    for (size_t at = 0; at < STEP; at += by.taken)
+        by.add(sums, x + at);
+}
+
+/* Fetches the rows `next`, and half as much as they have from each of `later`, if these are not
+ * NULL. */
 GW_LOOP_INLINE void sum_rows(gw_real *to, const void *const *x, const void *const *next,
-                             size_t rows, uint32_t count, struct adder by)
+                             const void *const *later, size_t rows, uint32_t count, struct adder by)
 {
     struct sums sums[ROWS] = {0};
-    unsigned char last[LANES * sizeof(double)] = {0};
-    size_t first = 0, left;
-    for (; first + by.taken <= count; first += by.taken)
+    unsigned char last[STEP] = {0};
+    const size_t bytes = (size_t)by.size * count;
+    size_t at = 0;
+    for (; at + STEP <= bytes; at += STEP)
         GW_LOOP_UNROLLED
     for (size_t row = 0; row < rows; row++) {
-        for (size_t line = 0; next && line < by.size * by.taken; line += GW_CACHE_LINE)
-            __builtin_prefetch((const unsigned char *)next[row] + by.size * first + line);
-        by.add(&sums[row], (const unsigned char *)x[row] + by.size * first);
+        for (size_t line = 0; next && line < STEP; line += GW_CACHE_LINE)
+            __builtin_prefetch((const unsigned char *)next[row] + at + line);
+        if (later)
+            __builtin_prefetch((const unsigned char *)later[row] + at / 2, 0, 2);
+        add_step(&sums[row], (const unsigned char *)x[row] + at, by);
     }
-    left = by.size * (count - first);
     GW_LOOP_UNROLLED
     for (size_t row = 0; row < rows; row++) {
-        if (left) {
-            memcpy(last, (const unsigned char *)x[row] + by.size * first, left);
-            by.add(&sums[row], last);
+        if (at < bytes) {
+            memcpy(last, (const unsigned char *)x[row] + at, bytes - at);
+            add_step(&sums[row], last, by);
         }
-        to[row] = by.total(&sums[row]);
+        to[row] = by.total(&sums[row], x[row], count);
     }
 }
 
-GW_LOOP_INLINE void sum_abs(gw_real *to, const void *const *x, uint32_t rows, uint32_t count,
-                            struct adder by)
+GW_LOOP_INLINE void sum_abs(gw_real *to, const void *const *x, const void *const *later,
+                            uint32_t rows, uint32_t count, struct adder by)
 {
     uint32_t row = 0;
-    for (; row + GW_SUM_ABS_AHEAD + ROWS <= rows; row += ROWS)
-        sum_rows(to + row, x + row, x + row + GW_SUM_ABS_AHEAD, ROWS, count, by);
+    for (; later && row + ROWS <= rows; row += ROWS) {
+        uint32_t next = row + GW_SUM_ABS_AHEAD + ROWS <= rows ? row + GW_SUM_ABS_AHEAD : row;
+        sum_rows(to + row, x + row, x + next, later + row, ROWS, count, by);
+    }
     for (; row + ROWS <= rows; row += ROWS)
-        sum_rows(to + row, x + row, NULL, ROWS, count, by);
+        sum_rows(to + row, x + row, NULL, NULL, ROWS, count, by);
     for (; row < rows; row++)
-        sum_rows(to + row, x + row, NULL, 1, count, by);
+        sum_rows(to + row, x + row, NULL, NULL, 1, count, by);
 }
 
-GW_LOOP static void sum_abs_f32(gw_real *to, const void *const *x, uint32_t rows, uint32_t count)
-{
-    sum_abs(to, x, rows, count, (struct adder){4, LANES, add_f32, total_f32});
-}
+#define GW_LOOP_SUM(name, size, taken, add, total)                                                 \
+    GW_LOOP static void name(gw_real *to, const void *const *x, const void *const *later,          \
+                             uint32_t rows, uint32_t count)                                        \
+    {                                                                                              \
+        sum_abs(to, x, later, rows, count, (struct adder){size, taken, add, total});               \
+    }
 
-GW_LOOP static void sum_abs_f16(gw_real *to, const void *const *x, uint32_t rows, uint32_t count)
-{
-    sum_abs(to, x, rows, count, (struct adder){2, 2 * LANES, add_f16_line, total_f16});
-}
-
-GW_LOOP static void sum_abs_bf16(gw_real *to, const void *const *x, uint32_t rows, uint32_t count)
-{
-    sum_abs(to, x, rows, count, (struct adder){2, 2 * LANES, add_bf16_pairs, total_f32});
-}
-
-GW_LOOP static void sum_abs_i32(gw_real *to, const void *const *x, uint32_t rows, uint32_t count)
-{
-    sum_abs(to, x, rows, count, (struct adder){4, LANES, add_i32, total_f32});
-}
-
-GW_LOOP static void sum_abs_f64(gw_real *to, const void *const *x, uint32_t rows, uint32_t count)
-{
-    sum_abs(to, x, rows, count, (struct adder){8, LANES, add_f64, total_f64});
-}
+GW_LOOP_SUM(sum_abs_f32, 4, 4 * LANES, add_f32, total_f32)
+GW_LOOP_SUM(sum_abs_f16, 2, 4 * LANES, add_f16, total_f16)
+GW_LOOP_SUM(sum_abs_bf16, 2, 4 * LANES, add_bf16, total_f32)
+GW_LOOP_SUM(sum_abs_i32, 4, 4 * LANES, add_i32, total_f32)
+GW_LOOP_SUM(sum_abs_f64, 8, 8 * LANES, add_f64, total_f64)
 
 #define GW_LOOP_SUMS                                                                               \
     {                                                                                              \

@@ -20,13 +20,18 @@ static void blast_order__gives_each_place_one_turn(void **state)
             assert_true(place < total && !seen[place]);
             seen[place] = true;
             assert_int_equal(gw_blast_order_turn(&order, place), turn);
+            assert_int_equal(gw_blast_order_next(&order, place),
+                             gw_blast_order_place(&order, turn + 1));
         }
     }
     /* And of as many as there can be. */
     struct gw_blast_order large = gw_blast_order_draw(UINT32_MAX - 1, &prng);
     for (uint32_t i = 0; i < DRAWS; i++) {
         uint32_t place = gw_prng_below(&prng, UINT32_MAX - 1);
-        assert_int_equal(gw_blast_order_place(&large, gw_blast_order_turn(&large, place)), place);
+        uint32_t turn = gw_blast_order_turn(&large, place);
+        assert_int_equal(gw_blast_order_place(&large, turn), place);
+        assert_int_equal(gw_blast_order_place(&large, turn + 1),
+                         gw_blast_order_next(&large, place));
     }
 }
 

@@ -82,7 +82,7 @@ static void importance_init__takes_a_median_between_the_quantiles_of_40_and_60_p
             uint32_t n = left < size / 4 ? (uint32_t)left : size / 4;
             const void *from = &values[offset / 4];
             gw_real sum;
-            gw_kernels_best(0)->sum_abs[GW_DTYPE_F32](&sum, &from, 1, n);
+            gw_kernels_best(0)->sum_abs[GW_DTYPE_F32](&sum, &from, NULL, 1, n);
             keys[count++] = gw_importance_key(sum / n);
         }
         for (uint32_t trial = 0; trial < TRIALS; trial++) {
@@ -215,10 +215,11 @@ static void importance_weigh__decides_as_all_at_once_with_every_kernel(void **st
                     index[i] = gw_prng_below(&draw, fragments);
                     expected |= (uint64_t)gw_bit_is_set(mask, index[i]) << i;
                 }
-                assert_true(gw_importance_weigh(&importance, index, count) == expected);
+                const uint32_t *later = count % 2 ? index : NULL;
+                assert_true(gw_importance_weigh(&importance, index, count, later) == expected);
             }
             for (uint32_t i = 0; i < fragments; i++)
-                found += gw_importance_weigh(&importance, &i, 1);
+                found += gw_importance_weigh(&importance, &i, 1, NULL);
             assert_int_equal(found, important);
             if (type >= GW_DTYPE_MAGNITUDES)
                 assert_int_equal(important, fragments);
