@@ -124,12 +124,6 @@ struct gw_blast_tx {
     uint64_t lb_state[GW_LB_STATE_MAX / 8];
 };
 
-/* Whether its places are weighed by a rule, shortly before they leave. */
-static inline bool gw_blast_tx_is_weighed(const struct gw_blast_tx *blast)
-{
-    return blast->important == blast->found;
-}
-
 enum gw_blast_state {
     GW_BLAST_FREE,      /* a RENDEZVOUS moves it on */
     GW_BLAST_ACTIVE,    /* the packet that is enough, or a stall, moves it on */

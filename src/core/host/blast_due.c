@@ -52,22 +52,26 @@ void gw_blast_tx_demand(struct gw_blast_tx *blast, uint32_t place)
     put(blast, place, gw_blast_order_turn(&blast->order, place));
 }
 
+static bool is_weighed(const struct gw_blast_tx *blast)
+{
+    return blast->important == blast->found;
+}
+
 /* Foresees a batch of turns, whose places become due in their sets. */
 static void foresee(struct gw_blast_tx *blast)
 {
     const uint32_t first = blast->foreseen, left = blast->total - first;
     const uint32_t count = left < BATCH ? left : BATCH;
     uint32_t places[2 * BATCH];
-    const bool is_weighed = gw_blast_tx_is_weighed(blast);
     uint64_t important = 0;
     for (uint32_t i = 0, place = gw_blast_order_place(&blast->order, first); i < 2 * BATCH; i++) {
         places[i] = place;
         place = gw_blast_order_next(&blast->order, place);
     }
-    if (is_weighed)
+    if (is_weighed(blast))
         important = gw_importance_weigh(&blast->rule, places, count, places + BATCH);
     for (uint32_t i = 0; i < count; i++) {
-        if (is_weighed)
+        if (is_weighed(blast))
             gw_bit_or(blast->found, places[i], important >> i & 1);
         put(blast, places[i], first + i);
     }
@@ -90,7 +94,7 @@ void gw_blast_tx_look_ahead(const struct gw_endpoint *ep, struct gw_blast_tx *bl
            blast->due[GW_UNIMPORTANT].count + blast->due[GW_IMPORTANT].count < ahead)
         foresee(blast);
     /* As many packets leave from one batch to the next as it has turns. */
-    if (gw_blast_tx_is_weighed(blast))
+    if (is_weighed(blast))
         fetch(blast, blast->foreseen + (uint32_t)(blast->sent_packets % BATCH));
 }
 

@@ -220,8 +220,7 @@ static struct gw_pkt *data_pkt(const struct gw_endpoint *ep, const struct gw_bla
     pkt->data.mss = (uint16_t)blast->path.mtu;
     pkt->data.tag = (uint32_t)blast->round << GW_HAIL_ROUND_SHIFT | note;
     if (blast->data)
-        gw_sender_fill(ep, pkt, blast->data + (uint64_t)place * blast->path.mtu, len,
-                       gw_blast_tx_is_weighed(blast));
+        gw_sender_fill(ep, pkt, blast->data + (uint64_t)place * blast->path.mtu, len);
     return pkt;
 }
 

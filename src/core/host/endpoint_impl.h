@@ -196,17 +196,16 @@ static inline struct gw_pkt *gw_sender_claim(struct gw_endpoint *ep, bool has_pa
 }
 
 /* Gives the packet `size` bytes of a message for its payload. Lent ones are fetched into the
- * caches unless they are near: they are read when the train is full. */
+ * caches: they are read when the train is full. */
 static inline void gw_sender_fill(const struct gw_endpoint *ep, struct gw_pkt *pkt,
-                                  const void *bytes, uint32_t size, bool is_near)
+                                  const void *bytes, uint32_t size)
 {
     if (!ep->cfg.lends) {
         memcpy(gw_buf_bytes(ep->pool->bufs, pkt->buf), bytes, size);
         return;
     }
     pkt->buf = gw_buf_lend(ep->pool->bufs, bytes);
-    if (!is_near)
-        gw_prefetch(bytes, size, GW_PREFETCH_LATER);
+    gw_prefetch(bytes, size, GW_PREFETCH_LATER);
 }
 
 /* A sender is about to emit a packet. True: it begins a train, and may choose an entropy. */

@@ -270,7 +270,7 @@ static struct gw_pkt *tx_emit(struct gw_endpoint *ep, struct gw_sender *sender, 
     if (flow->transport->grant)
         pkt->q.flags |= pay(flow);
     if (flow->data)
-        gw_sender_fill(ep, pkt, flow->data + (uint64_t)seq * flow->path.mtu, len, false);
+        gw_sender_fill(ep, pkt, flow->data + (uint64_t)seq * flow->path.mtu, len);
     if (flow->pace) {
         gw_time gap = gw_serialisation(flow->pace, pkt->q.size);
         flow->pace_at = gw_time_add(now, gap);
