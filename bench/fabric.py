@@ -230,13 +230,19 @@ class Fabric:
             self.daemons.append(subprocess.Popen(self.inside(end, command), stderr=log,
                                                  stdin=subprocess.DEVNULL, start_new_session=True))
 
+    def last_words(self, number):
+        with open(os.path.join(self.folder, f"log{number}"), encoding="utf-8") as log:
+            return next(iter(reason(log)), "it says nothing")
+
     def start_server(self, binary, port, *lines, count=1):
         """Starts a server with a switch of its own, where a switch is, in the hub, or several in a row
         of ports; its address."""
         address = f"{self.address(HUB)}:{port}" + (f"-{port + count - 1}" if count > 1 else "")
         config = os.path.join(self.folder, "server.yaml")
+        # Of several each has a socket of its own, where all of this machine have theirs.
+        status = [f"status: {os.path.join(self.folder, 'status')}"] if count == 1 else []
         with open(config, "w", encoding="utf-8") as file:
-            print(f"listen: {address}", *lines, sep="\n", file=file)
+            print(f"listen: {address}", *status, *lines, sep="\n", file=file)
         self.start(HUB, [binary, "server", "--config", config])
         return address
 
@@ -289,6 +295,9 @@ class Fabric:
             for number, state in enumerate(states):
                 if state:
                     raise Failure(f"{name}: process {number} of {len(states)}: exit status {state}")
+            for number, daemon in enumerate(self.daemons):
+                if daemon.poll():
+                    raise Failure(f"{name}: a daemon has ended: {self.last_words(number)}")
             if None not in states or is_done():
                 return
             if time.monotonic() > deadline:
