@@ -94,7 +94,7 @@ void gw_blast_tx_look_ahead(const struct gw_endpoint *ep, struct gw_blast_tx *bl
            blast->due[GW_UNIMPORTANT].count + blast->due[GW_IMPORTANT].count < ahead)
         foresee(blast);
     /* As many packets leave from one batch to the next as it has turns. */
-    if (is_weighed(blast))
+    if (is_weighed(blast) && blast->foreseen < blast->total)
         fetch(blast, blast->foreseen + (uint32_t)(blast->sent_packets % BATCH));
 }
 
