@@ -231,7 +231,7 @@ class Fabric:
                                                  stdin=subprocess.DEVNULL, start_new_session=True))
 
     def last_words(self, number):
-        with open(os.path.join(self.folder, f"log{number}"), encoding="utf-8") as log:
+        with open(os.path.join(self.folder, f"log{number}"), encoding="utf-8", errors="replace") as log:
             return next(iter(reason(log)), "it says nothing")
 
     def start_server(self, binary, port, *lines, count=1):
@@ -239,7 +239,7 @@ class Fabric:
         of ports; its address."""
         address = f"{self.address(HUB)}:{port}" + (f"-{port + count - 1}" if count > 1 else "")
         config = os.path.join(self.folder, "server.yaml")
-        # Of several each has a socket of its own, where all of this machine have theirs.
+        # Servers in a row cannot share one path; theirs lie in the default folder.
         status = [f"status: {os.path.join(self.folder, 'status')}"] if count == 1 else []
         with open(config, "w", encoding="utf-8") as file:
             print(f"listen: {address}", *status, *lines, sep="\n", file=file)

@@ -255,8 +255,8 @@ void gw_blast_tx_appraise(struct gw_blast_tx *blast, const struct gw_send *send)
 void gw_blast_tx_renew(const struct gw_endpoint *ep, struct gw_blast_tx *blast);
 /* Place `place` is due, which is not due yet. */
 void gw_blast_tx_demand(struct gw_blast_tx *blast, uint32_t place);
-/* Brings as many places that are due into the cache as trains need to be full, and finds out
- * whether they are important. */
+/* Foresees as many places as trains need to be full, and finds out whether they are important;
+ * where that is found in their values these come nearer. */
 void gw_blast_tx_look_ahead(const struct gw_endpoint *ep, struct gw_blast_tx *blast);
 /* Which of the two kinds has the next train; something is due. */
 enum gw_blast_importance gw_blast_tx_choose(const struct gw_blast_tx *blast);

@@ -10,9 +10,10 @@
  * *foreseen* shortly before it leaves, batch by batch, and only so far ahead of what leaves that
  * both kinds can fill their trains. By a rule it is *weighed* then: summed, and still in the cache
  * when it is copied; so its values are brought from memory before. A processor fetches but some
- * twenty lines at a time, and waits when it is to fetch more; so of each place of a batch one half
- * is fetched while the batch before is weighed, and one with each packet that leaves. Important
- * ones that leave first are an exception: for them all places have to be weighed before.
+ * twenty lines at a time, and waits when it is to fetch more; so one half
+ * of each place of a batch is fetched while the batch before is weighed, and the other half of one
+ * place with each packet that leaves. Important ones that leave first are an exception: for them
+ * all places have to be weighed before.
  *
  * Invariant: turns from `foreseen` on are all due, and in neither set; of those before, what was
  * found stays as it is, whatever the application does with the memory.
@@ -28,7 +29,7 @@ enum {
     /* Turns that are foreseen at a time: enough to be summed several at a time, few enough to be
      * near while they are (own choice). */
     BATCH = 32,
-    FETCH_MAX = 2048,
+    FETCH_MAX = 2048, /* bytes with a packet; the rest of longer ones comes when they are summed */
 };
 
 _Static_assert((int)BATCH <= GW_IMPORTANCE_BATCH, "a batch is weighed in one call");
@@ -78,7 +79,8 @@ static void foresee(struct gw_blast_tx *blast)
     blast->foreseen += count;
 }
 
-/* Has the first half of the values of a place brought from memory; see gw_importance_weigh(). */
+/* Has the first half of the values of a place brought from memory, or the beginning of it; see
+ * gw_importance_weigh(). */
 static void fetch(const struct gw_blast_tx *blast, uint32_t turn)
 {
     const uint64_t place = gw_blast_order_place(&blast->order, turn);
@@ -94,8 +96,9 @@ void gw_blast_tx_look_ahead(const struct gw_endpoint *ep, struct gw_blast_tx *bl
            blast->due[GW_UNIMPORTANT].count + blast->due[GW_IMPORTANT].count < ahead)
         foresee(blast);
     /* As many packets leave from one batch to the next as it has turns. */
-    if (is_weighed(blast) && blast->foreseen < blast->total)
-        fetch(blast, blast->foreseen + (uint32_t)(blast->sent_packets % BATCH));
+    const uint32_t turn = blast->foreseen + (uint32_t)(blast->sent_packets % BATCH);
+    if (is_weighed(blast) && turn < blast->total)
+        fetch(blast, turn);
 }
 
 void gw_blast_tx_appraise(struct gw_blast_tx *blast, const struct gw_send *send)

@@ -93,9 +93,9 @@ void gw_importance_init_drawn(struct gw_importance *importance,
 
 /*
  * Which of these are important, of at most GW_IMPORTANCE_BATCH fragments in any order: bit i is
- * that of number index[i]. `later`: NULL, or as many that will be asked for next, the second half
- * of each of which is fetched meanwhile. That takes hardly any time: memory works while the
- * processor adds. The first half is the caller's to fetch, at other times.
+ * that of number index[i]. `later`: NULL, or as many that may be asked for next, the second half
+ * of each of which is fetched meanwhile, but for a few at the end. That takes hardly any time:
+ * memory works while the processor adds. The first half is the caller's to fetch, at other times.
  */
 uint64_t gw_importance_weigh(const struct gw_importance *importance, const uint32_t *index,
                              uint32_t count, const uint32_t *later);

@@ -22,8 +22,6 @@
 #include "core/quant/scale.h"
 #include "core/tensor.h"
 
-enum { GW_SUM_ABS_AHEAD = 4 }; /* rows */
-
 typedef void gw_sum_abs(gw_real *sums, const void *const *x, const void *const *later,
                         uint32_t rows, uint32_t count);
 
@@ -91,8 +89,9 @@ struct gw_kernels {
      * depend on the other rows; several together take less time.
      *
      * `later`, if it is not NULL, has a place in memory for each row, from which half as many bytes
-     * as a row has are fetched into L2 meanwhile; the rows of this call are taken to be there, and
-     * brought nearer.
+     * as a row has are fetched into L2 meanwhile, as far as rows are summed several at a time; and
+     * the rows of this call, which are taken to be in L2, are brought nearer. Otherwise nothing is
+     * fetched.
      */
     gw_sum_abs *const *sum_abs; /* by enum gw_dtype, below GW_DTYPE_MAGNITUDES */
 };

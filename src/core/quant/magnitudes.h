@@ -40,6 +40,7 @@ enum {
     PARTS_F32 = LANES * 4 / GW_LOOP_VECTOR, /* registers for all lanes */
     PARTS_F64 = LANES * 8 / GW_LOOP_VECTOR,
     ROWS = 8 / PARTS_F32,         /* at a time */
+    AHEAD = 4,                    /* rows, from the one that is summed to the next ones */
     STEP = 2 * GW_CACHE_LINE,     /* bytes of each */
     BOTH_MAGNITUDES = 0x7fff7fff, /* of two numbers of 16 bits */
     UPPER_MAGNITUDE = 0x7fff0000,
@@ -47,7 +48,7 @@ enum {
     LOW_IS_FIRST = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 };
 
-_Static_assert((int)ROWS <= GW_SUM_ABS_AHEAD, "rows are fetched before they are summed");
+_Static_assert((int)ROWS <= AHEAD, "rows are fetched before they are summed");
 
 typedef float lanes_f32 __attribute__((vector_size(GW_LOOP_VECTOR)));
 typedef int32_t lanes_i32 __attribute__((vector_size(GW_LOOP_VECTOR)));
@@ -175,7 +176,8 @@ GW_LOOP_INLINE gw_real total_f32(const struct sums *sums, const unsigned char *x
     return gw_f32_of_bits(bits < GW_F32_INFINITY ? bits : GW_F32_INFINITY);
 }
 
-/* What is infinite or NaN was added as 2^16 or more; so this is looked for in large sums alone. */
+/* What is infinite or NaN was added as 2^16 or more; so this is looked for in large sums alone,
+ * which take twice the time. */
 GW_LOOP_INLINE gw_real total_f16(const struct sums *sums, const unsigned char *x, uint32_t count)
 {
     const gw_real total = total_f32(sums, x, count) * 0x1p112;
@@ -243,7 +245,7 @@ GW_LOOP_INLINE void sum_abs(gw_real *to, const void *const *x, const void *const
 {
     uint32_t row = 0;
     for (; later && row + ROWS <= rows; row += ROWS) {
-        uint32_t next = row + GW_SUM_ABS_AHEAD + ROWS <= rows ? row + GW_SUM_ABS_AHEAD : row;
+        uint32_t next = row + AHEAD + ROWS <= rows ? row + AHEAD : row;
         sum_rows(to + row, x + row, x + next, later + row, ROWS, count, by);
     }
     for (; row + ROWS <= rows; row += ROWS)
