@@ -10,10 +10,10 @@
  * *foreseen* shortly before it leaves, batch by batch, and only so far ahead of what leaves that
  * both kinds can fill their trains. By a rule it is *weighed* then: summed, and still in the cache
  * when it is copied; so its values are brought from memory before. A processor fetches but some
- * twenty lines at a time, and waits when it is to fetch more; so one half
- * of each place of a batch is fetched while the batch before is weighed, and the other half of one
- * place with each packet that leaves. Important ones that leave first are an exception: for them
- * all places have to be weighed before.
+ * twenty lines at a time, and waits when it is to fetch more; so one half of each place of a batch
+ * is fetched while the batch before is weighed, and the other half of one place with each packet
+ * that leaves. Important ones that leave first are an exception: for them all places have to be
+ * weighed before.
  *
  * Invariant: turns from `foreseen` on are all due, and in neither set; of those before, what was
  * found stays as it is, whatever the application does with the memory.
@@ -63,9 +63,10 @@ static void foresee(struct gw_blast_tx *blast)
 {
     const uint32_t first = blast->foreseen, left = blast->total - first;
     const uint32_t count = left < BATCH ? left : BATCH;
+    const uint32_t known = is_weighed(blast) ? 2 * BATCH : count; /* with those of the next batch */
     uint32_t places[2 * BATCH];
     uint64_t important = 0;
-    for (uint32_t i = 0, place = gw_blast_order_place(&blast->order, first); i < 2 * BATCH; i++) {
+    for (uint32_t i = 0, place = gw_blast_order_place(&blast->order, first); i < known; i++) {
         places[i] = place;
         place = gw_blast_order_next(&blast->order, place);
     }
