@@ -29,7 +29,8 @@ enum {
     /* Turns that are foreseen at a time: enough to be summed several at a time, few enough to be
      * near while they are (own choice). */
     BATCH = 32,
-    FETCH_MAX = 2048, /* bytes with a packet; the rest of longer ones comes when they are summed */
+    FETCH_MAX = 4096, /* bytes with a packet: half of one of MTU 9000; the rest of longer ones comes
+                         with its sum */
 };
 
 _Static_assert((int)BATCH <= GW_IMPORTANCE_BATCH, "a batch is weighed in one call");

@@ -9,8 +9,9 @@
  * that of a vector of 16 lanes, which they cut into as many registers as the processor needs. A
  * lane has every sixteenth value; of float16 and bfloat16, which are half as wide, every sixteenth
  * pair of neighbours. A lane is never negative, so the zeros that fill up the last vector change no
- * bit of it. An addition waits for the one before it, so where registers are wide several rows are
- * summed at a time. Rows may lie beyond the caches, anywhere: while some are summed the next ones
+ * bit of it. An addition waits for the one before it, so several rows are summed at a time; all the
+ * same where registers are too few for their sums, since rows are fetched sooner, too, from several
+ * places at a time. They may lie beyond the caches, anywhere: while some are summed the next ones
  * are fetched, and half of what comes later: line by line, since processors forget what they are
  * asked to fetch when it is much at once (AMD's), or let everything wait behind it (Intel's).
  */
@@ -30,6 +31,9 @@
 
 #ifndef GW_LOOP_VECTOR
 #define GW_LOOP_VECTOR 16 /* bytes of a register */
+#if defined(__SSE2__)
+#define GW_LOOP_PMADDWD __builtin_ia32_pmaddwd128
+#endif
 #endif
 
 /* So that all lanes stay in registers; compilers unroll less by themselves. */
@@ -39,16 +43,13 @@ enum {
     LANES = 16,
     PARTS_F32 = LANES * 4 / GW_LOOP_VECTOR, /* registers for all lanes */
     PARTS_F64 = LANES * 8 / GW_LOOP_VECTOR,
-    ROWS = 8 / PARTS_F32,         /* at a time */
-    AHEAD = 4,                    /* rows, from the one that is summed to the next ones */
+    ROWS = 4,                     /* at a time */
     STEP = 2 * GW_CACHE_LINE,     /* bytes of each */
     BOTH_MAGNITUDES = 0x7fff7fff, /* of two numbers of 16 bits */
     UPPER_MAGNITUDE = 0x7fff0000,
     F16_WIDER = GW_F32_MANTISSA_BITS - GW_F16_MANTISSA_BITS,
     LOW_IS_FIRST = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 };
-
-_Static_assert((int)ROWS <= AHEAD, "rows are fetched before they are summed");
 
 typedef float lanes_f32 __attribute__((vector_size(GW_LOOP_VECTOR)));
 typedef int32_t lanes_i32 __attribute__((vector_size(GW_LOOP_VECTOR)));
@@ -106,10 +107,10 @@ GW_LOOP_INLINE lanes_u32 half_bf16(lanes_u32 pairs, bool upper)
  */
 GW_LOOP_INLINE lanes_u32 half_f16(lanes_u32 pairs, bool upper)
 {
-#if defined(GW_LOOP_AVX2) /* one instruction adds the products of both: one of them is zero */
+#if defined(GW_LOOP_PMADDWD) /* one instruction adds the products of both: one of them is zero */
     const lanes_u32 shift = (lanes_u32){0} + (UINT32_C(1) << F16_WIDER << (upper ? 16 : 0));
     pairs &= BOTH_MAGNITUDES;
-    return (lanes_u32)__builtin_ia32_pmaddwd256((lanes_i16)pairs, (lanes_i16)shift);
+    return (lanes_u32)GW_LOOP_PMADDWD((lanes_i16)pairs, (lanes_i16)shift);
 #else
     const uint32_t magnitudes = INT16_MAX << F16_WIDER;
     return (upper ? pairs >> (16 - F16_WIDER) : pairs << F16_WIDER) & magnitudes;
@@ -151,23 +152,24 @@ GW_LOOP_INLINE void add_f64(struct sums *sums, const unsigned char *x)
 
 /* The upper half of all lanes is added to the lower one until one is left; in whole registers while
  * there are any, which compilers would take apart. */
-#define GW_LOOP_FOLD(name, scalar)                                                                 \
-    typedef scalar name##_lanes_8 __attribute__((vector_size(8 * sizeof(scalar))));                \
+#define GW_LOOP_FOLD(name, scalar, parts)                                                          \
     typedef scalar name##_lanes_4 __attribute__((vector_size(4 * sizeof(scalar))));                \
                                                                                                    \
-    GW_LOOP_INLINE scalar name(const void *lanes)                                                  \
+    GW_LOOP_INLINE scalar name(const lanes_##parts *lanes)                                         \
     {                                                                                              \
-        name##_lanes_8 eights[LANES / 8];                                                          \
+        enum { PARTS = LANES * sizeof(scalar) / GW_LOOP_VECTOR };                                  \
+        lanes_##parts halves[PARTS / 2];                                                           \
         name##_lanes_4 fours[2];                                                                   \
-        memcpy(eights, lanes, sizeof(eights));                                                     \
-        eights[0] += eights[1];                                                                    \
-        memcpy(fours, eights, sizeof(fours));                                                      \
+        GW_LOOP_UNROLLED                                                                           \
+        for (size_t part = 0; part < PARTS / 2; part++)                                            \
+            halves[part] = lanes[part] + lanes[part + PARTS / 2];                                  \
+        memcpy(fours, halves, sizeof(fours));                                                      \
         fours[0] += fours[1];                                                                      \
         return (fours[0][0] + fours[0][2]) + (fours[0][1] + fours[0][3]);                          \
     }
 
-GW_LOOP_FOLD(fold_f32, float)
-GW_LOOP_FOLD(fold_f64, double)
+GW_LOOP_FOLD(fold_f32, float, f32)
+GW_LOOP_FOLD(fold_f64, double, f64)
 
 GW_LOOP_INLINE gw_real total_f32(const struct sums *sums, const unsigned char *x, uint32_t count)
 {
@@ -245,7 +247,7 @@ GW_LOOP_INLINE void sum_abs(gw_real *to, const void *const *x, const void *const
 {
     uint32_t row = 0;
     for (; later && row + ROWS <= rows; row += ROWS) {
-        uint32_t next = row + AHEAD + ROWS <= rows ? row + AHEAD : row;
+        uint32_t next = row + 2 * ROWS <= rows ? row + ROWS : row;
         sum_rows(to + row, x + row, x + next, later + row, ROWS, count, by);
     }
     for (; row + ROWS <= rows; row += ROWS)
