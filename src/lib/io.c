@@ -143,7 +143,7 @@ bool gw_io_may_park(const struct gw_io *io)
 
 bool gw_io_is_quiet(const struct gw_io *io)
 {
-    return gw_time_before(gw_io_now(io), gw_loop_due(gw_station_loop(io->station))) &&
+    return gw_deadline_before(gw_io_now(io), gw_loop_due(gw_station_loop(io->station))) &&
            !gw_communicator_has_work(io->comm);
 }
 
