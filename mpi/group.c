@@ -179,10 +179,9 @@ int gw_group_open(struct gw_group *group)
     gradwire_options_init(&options, sizeof(options));
     PMPI_Comm_rank(group->comm, &options.rank);
     PMPI_Comm_size(group->comm, &options.world);
-    /* The library's own default is sums in switches: without any, from rank to rank is faster. */
-    const char *via = getenv("GRADWIRE_VIA");
-    if (!(via && *via) && !options.server && !options.switch_)
-        options.via = GRADWIRE_VIA_RING;
+    /* Without switches by which sums are faster, floats are added as programs expect: as floats. */
+    if (options.via == GRADWIRE_VIA_DEFAULT)
+        options.via = options.server || options.switch_ ? GRADWIRE_VIA_INA : GRADWIRE_VIA_RING;
     int code = gw_meeting_agree(group->comm, &options, &meeting);
     if (code)
         return code;

@@ -255,7 +255,7 @@ int gw_cmd_allreduce(int argc, char **argv)
                                      .children = children};
     struct allreduce_args args = {.file_count = 0};
     char error[GW_NPY_ERROR_MAX];
-    gradwire_options_init(&args.common.options, sizeof(args.common.options));
+    gw_reduce_options_init(&args.common.options);
     argp_err_exit_status = GW_EXIT_USAGE;
     if (argp_parse(&argp, argc, argv, 0, NULL, &args) != 0)
         return GW_EXIT_USAGE;

@@ -351,7 +351,7 @@ int gw_cmd_bench(int argc, char **argv)
     static const struct argp argp = {
         .options = options, .parser = parse_option, .doc = doc, .children = children};
     struct bench_args args = {.workers = 4, .size = 100000000, .iters = 5};
-    gradwire_options_init(&args.common.options, sizeof(args.common.options));
+    gw_reduce_options_init(&args.common.options);
     argp_err_exit_status = GW_EXIT_USAGE;
     error_t error = argp_parse(&argp, argc, argv, 0, NULL, &args);
     if (error)

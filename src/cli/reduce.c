@@ -87,6 +87,13 @@ static const struct argp_option options[] = {
 static const char *const via_names[] = {
     [GRADWIRE_VIA_INA] = "ina", [GRADWIRE_VIA_PS] = "ps", [GRADWIRE_VIA_RING] = "ring"};
 
+void gw_reduce_options_init(struct gradwire_options *defaults)
+{
+    gradwire_options_init(defaults, sizeof(*defaults));
+    if (defaults->via == GRADWIRE_VIA_DEFAULT)
+        defaults->via = GRADWIRE_VIA_INA;
+}
+
 const char *gw_reduce_via_name(enum gradwire_via via)
 {
     return via_names[via];

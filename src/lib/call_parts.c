@@ -39,12 +39,12 @@ size_t gw_call_parts_fragment(uint32_t mtu, enum gw_dtype type, enum gw_via via)
 }
 
 /* How fragments of the call travel; only all-reduces have more than one way. */
-static enum gw_via via_of(const struct gw_call *call, const struct gw_call_parts_job *job)
+static enum gw_via via_of(const struct gw_call *call)
 {
-    enum gw_via via = call->via == GW_VIA_DEFAULT ? job->via : call->via;
-    if (call->kind != GW_CALL_ALLREDUCE || (via == GW_VIA_INA && !gw_via_can(via, call)))
+    if (call->kind != GW_CALL_ALLREDUCE ||
+        (call->via == GW_VIA_INA && !gw_via_can(GW_VIA_INA, call)))
         return GW_VIA_RING;
-    return via;
+    return call->via;
 }
 
 static struct extent extent_of(const struct gw_call *call, const struct gw_call_parts_job *job)
@@ -73,7 +73,7 @@ static struct extent extent_of(const struct gw_call *call, const struct gw_call_
     default:
         break;
     }
-    extent.each = (uint32_t)gw_call_parts_fragment(job->mtu, extent.type, via_of(call, job));
+    extent.each = (uint32_t)gw_call_parts_fragment(job->mtu, extent.type, via_of(call));
     extent.units = extent.count / extent.each + (extent.count % extent.each != 0);
     return extent;
 }
@@ -190,7 +190,7 @@ static int check_call(const struct gw_call *call, const struct gw_call_parts_job
                            "fragments of %u bytes, as `values` of the job says, are not whole "
                            "elements of %u bytes",
                            job->mtu, size);
-    if (via_of(call, job) == GW_VIA_PS && job->world > GW_COMMUNICATOR_DIRECT_MAX)
+    if (via_of(call) == GW_VIA_PS && job->world > GW_COMMUNICATOR_DIRECT_MAX)
         return gw_net_fail(error, GRADWIRE_ERR_INVALID,
                            "via ps a call of %u ranks has no bound: at most %d, or another via",
                            job->world, GW_COMMUNICATOR_DIRECT_MAX);

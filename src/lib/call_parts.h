@@ -11,7 +11,6 @@
 /* What it depends on of the job. */
 struct gw_call_parts_job {
     uint32_t mtu; /* payload bytes of a packet between ranks */
-    enum gw_via via;
     uint32_t rank, world;
     uint64_t largest; /* bytes */
 };
@@ -27,10 +26,10 @@ struct gw_call_parts {
 size_t gw_call_parts_fragment(uint32_t mtu, enum gw_dtype type, enum gw_via via);
 
 /*
- * Takes the terms of `call`, whose kind, type, memory and count are set, and lets it refer to them;
- * so *parts stays where it is until gw_call_parts_end(). A call without any keeps call->parts NULL.
- * Returns 0, or an error with its line in `error` (GW_NET_ERROR_MAX long); then nothing is to be
- * ended.
+ * Takes the terms of `call`, whose kind, type, memory, count and via are set, and lets it refer to
+ * them; so *parts stays where it is until gw_call_parts_end(). A call without any keeps call->parts
+ * NULL. Returns 0, or an error with its line in `error` (GW_NET_ERROR_MAX long); then nothing is to
+ * be ended.
  */
 int gw_call_parts_begin(struct gw_call_parts *parts, const struct gradwire_call_options *options,
                         const struct gw_call_parts_job *job, struct gw_call *call, char *error);

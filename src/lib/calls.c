@@ -11,7 +11,9 @@
 #include "lib/options.h"
 
 enum {
-    GUARD_MS = 15000, /* the I/O thread is late by so much: it is stuck */
+    GUARD_MS = 15000,       /* the I/O thread is late by so much: it is stuck */
+    RING_WORLD = 3,         /* ranks, ... */
+    RING_BYTES = 256 << 10, /* ... and more than so much: see choose_via() */
 };
 
 struct gradwire {
@@ -30,6 +32,8 @@ struct gradwire {
     uint64_t missing[GW_IO_CALLS_MAX];           /* fragments of it */
     struct gw_call_parts parts[GW_IO_CALLS_MAX]; /* what it may do without */
     struct gw_call_parts_job terms;              /* what that depends on */
+    enum gw_via via;                             /* of calls that do not say; or GW_VIA_DEFAULT */
+    bool sums_at_rank_0;                         /* neither a server nor a switch was named */
     bool has_failed;                             /* one of them has: no more are taken */
 };
 
@@ -139,11 +143,9 @@ int gradwire_open(const struct gradwire_options *options, struct gradwire **resu
         .world = plan.world,
         .deadline_ms = (uint32_t)(plan.stall / GW_MS),
         .owner = getpid(),
-        .terms = {.mtu = plan.mtu,
-                  .via = (enum gw_via)plan.via,
-                  .rank = plan.rank,
-                  .world = plan.world,
-                  .largest = plan.largest},
+        .terms = {.mtu = plan.mtu, .rank = plan.rank, .world = plan.world, .largest = plan.largest},
+        .via = (enum gw_via)plan.via,
+        .sums_at_rank_0 = plan.server_count == 0 && !plan.switch_[0],
     };
     code = gw_io_start(&plan, &job->io, error);
     if (code) {
@@ -203,6 +205,27 @@ void gradwire_call_options_init(struct gradwire_call_options *options, size_t si
 {
     const struct gradwire_call_options defaults = {.size = size, .via = GRADWIRE_VIA_DEFAULT};
     memcpy(options, &defaults, size < sizeof(defaults) ? size : sizeof(defaults));
+}
+
+/*
+ * How a call goes that may go any way. Where rank 0 adds up alone, its link carries the values of
+ * all others; around a ring no link carries more than twice one rank's. But a ring has more steps,
+ * one after the other: for what is small, rank 0 is faster (docs/benchmarks.md).
+ */
+static enum gw_via choose_via(const struct gradwire *job, enum gradwire_via via, uint64_t bytes)
+{
+    const enum gw_via wanted = via == GRADWIRE_VIA_DEFAULT ? job->via : (enum gw_via)via;
+    if (wanted != GW_VIA_DEFAULT)
+        return wanted;
+    return job->sums_at_rank_0 && job->world >= RING_WORLD && bytes > RING_BYTES ? GW_VIA_RING
+                                                                                 : GW_VIA_INA;
+}
+
+static enum gw_via via_of(const struct gradwire *job, const struct gw_call *call,
+                          const struct gradwire_call_options *options)
+{
+    return choose_via(job, options ? options->via : GRADWIRE_VIA_DEFAULT,
+                      call->count * gw_dtype_size(call->type));
 }
 
 static int check_via(enum gradwire_via via)
@@ -276,7 +299,7 @@ static int start(struct gradwire *job, struct gw_call *call,
 int gw_calls_run(struct gradwire *job, struct gw_call *call, struct gw_calls_how how)
 {
     int code = how.options ? check_options(job, how.options) : GRADWIRE_OK;
-    call->via = how.options ? (enum gw_via)how.options->via : GW_VIA_DEFAULT;
+    call->via = via_of(job, call, how.options);
     if (!code)
         code = start(job, call, how.options, how.call == NULL);
     if (code)
@@ -295,7 +318,7 @@ int gw_calls_run_empty(struct gradwire *job, struct gw_call *call,
     int code = options ? check_options(job, options) : GRADWIRE_OK;
     if (code || !options)
         return code;
-    call->via = (enum gw_via)options->via;
+    call->via = via_of(job, call, options);
     code = gw_call_parts_begin(&parts, options, &job->terms, call, error);
     if (code)
         return gw_calls_fail(code, "%s", error);
@@ -308,7 +331,7 @@ size_t gradwire_fragments(const struct gradwire *job, size_t count, enum gradwir
 {
     if (gw_calls_check(job) || gw_calls_check_type(type) || check_via(via))
         return 0;
-    enum gw_via way = via == GRADWIRE_VIA_DEFAULT ? job->terms.via : (enum gw_via)via;
+    enum gw_via way = choose_via(job, via, count * gw_dtype_size((enum gw_dtype)type));
     size_t each = gw_call_parts_fragment(job->terms.mtu, (enum gw_dtype)type, way);
     return count / each + (count % each != 0);
 }

@@ -26,7 +26,7 @@ enum {
 
 /* What an I/O thread is started with: options that have been checked. */
 struct gw_io_plan {
-    enum gradwire_via via; /* the default */
+    enum gradwire_via via; /* of calls that do not say */
     uint16_t rank;
     uint16_t world;
     uint16_t values;

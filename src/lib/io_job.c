@@ -117,7 +117,7 @@ static struct gw_communicator_cfg comm_cfg(const struct gw_io *io, uint32_t addr
         .job = io->job,
         .rank = plan->rank,
         .world = plan->world,
-        .via = (enum gw_via)plan->via,
+        .via = plan->via == GRADWIRE_VIA_DEFAULT ? GW_VIA_INA : (enum gw_via)plan->via,
         .server_count = io->server_count,
         .whole = WHOLE,
         .notice = plan->notice,

@@ -61,10 +61,12 @@ static void take_place(struct gradwire_options *options)
 
 static enum gradwire_via via_of(const char *text)
 {
-    static const char *const names[] = {
-        [GRADWIRE_VIA_INA] = "ina", [GRADWIRE_VIA_PS] = "ps", [GRADWIRE_VIA_RING] = "ring"};
+    static const char *const names[] = {[GRADWIRE_VIA_INA] = "ina",
+                                        [GRADWIRE_VIA_PS] = "ps",
+                                        [GRADWIRE_VIA_RING] = "ring",
+                                        [GRADWIRE_VIA_DEFAULT] = "default"};
     int via = 0;
-    while (via < 3 && strcmp(text, names[via]) != 0)
+    while (via <= GRADWIRE_VIA_DEFAULT && strcmp(text, names[via]) != 0)
         via++;
     return (enum gradwire_via)via; /* one that gradwire_open() refuses, if it is none of them */
 }
@@ -96,7 +98,7 @@ void gradwire_options_init(struct gradwire_options *options, size_t size)
         .switch_ = variable("GRADWIRE_SWITCH"),
         .bind = variable("GRADWIRE_BIND"),
         .key_file = variable("GRADWIRE_KEY_FILE"),
-        .via = via ? via_of(via) : GRADWIRE_VIA_INA,
+        .via = via ? via_of(via) : GRADWIRE_VIA_DEFAULT,
         .deadline_ms = DEADLINE_MS,
         .values = GW_OVERLAY_VALUES,
         .paths = 1,
@@ -250,13 +252,13 @@ static int check_via(enum gradwire_via via, char *error)
 {
     char value[GW_IO_NAME_MAX];
     const char *text = variable("GRADWIRE_VIA");
-    if ((uint32_t)via <= GRADWIRE_VIA_RING)
+    if ((uint32_t)via <= GRADWIRE_VIA_DEFAULT)
         return GRADWIRE_OK;
     if (text && via_of(text) == via)
         snprintf(value, sizeof(value), "GRADWIRE_VIA is %s", text);
     else
         snprintf(value, sizeof(value), "via is %d", (int)via);
-    return refuse(error, "%s: ina, ps or ring", value);
+    return refuse(error, "%s: ina, ps, ring or default", value);
 }
 
 /* False: none of the words. */

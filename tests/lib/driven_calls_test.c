@@ -10,6 +10,8 @@
 #include <time.h>
 
 #include "base/prng.h"
+#include "lib/io_impl.h"
+#include "lib/options.h"
 #include "net/clock.h"
 
 enum {
@@ -100,6 +102,50 @@ static void calls__are_driven_by_either_thread(void **state)
     (void)state;
     run(sum_in_any_way, GRADWIRE_VIA_RING, no_faults);
     run(sum_in_any_way, GRADWIRE_VIA_INA, some_faults);
+}
+
+/* Without the public calls, which do not tell who drove. */
+static int meet_by_ring(const struct thread_rank *own)
+{
+    const int rank = own->options.rank;
+    char error[GW_NET_ERROR_MAX];
+    struct gw_io_plan plan;
+    struct gw_io *io;
+    struct gw_completion end;
+    CHECK(gw_options_plan(&own->options, &plan, error) == 0);
+    CHECK(gw_io_start(&plan, &io, error) == 0);
+    CHECK(gw_io_receive(io, &end, DEADLINE_MS) && end.error == 0);
+    for (uint64_t number = 1; number <= CALLS; number++) {
+        const struct gw_call call = {.number = number, .kind = GW_CALL_BARRIER, .via = GW_VIA_RING};
+        CHECK(gw_io_send(io, &call, true));
+        while (!gw_io_receive(io, &end, -1))
+            continue;
+        CHECK(end.call == number && end.error == 0);
+        pause_us(100); /* the thread can park */
+    }
+    const uint32_t driven = atomic_load(&io->driven);
+    gw_io_stop(io);
+    CHECK(driven > 0);
+    return 0;
+}
+
+static void *run_by_ring(void *argument)
+{
+    struct thread_rank *own = argument;
+    own->failed = meet_by_ring(own);
+    return NULL;
+}
+
+/* Where a call leaves no timer behind. */
+static void calls__are_driven_by_who_waits_around_a_ring_too(void **state)
+{
+    (void)state;
+    struct thread_rank ranks[WORLD];
+    for (int i = 0; i < WORLD; i++) {
+        prepare(&ranks[i].options, i, WORLD);
+        ranks[i].options.via = GRADWIRE_VIA_RING;
+    }
+    run_threads(ranks, WORLD, no_faults, run_by_ring);
 }
 
 /* For half a second, as rank 0 has it. */
@@ -213,24 +259,19 @@ static void sums__do_not_depend_on_the_callers_floating_point_mode(void **state)
 {
     (void)state;
     struct thread_rank ranks[WORLD];
-    assert_int_equal(setenv("GRADWIRE_FAULTS", no_faults, 1), 0);
     for (int i = 0; i < WORLD; i++) {
         ranks[i].fn = sum_in_odd_mode;
         prepare(&ranks[i].options, i, WORLD);
         ranks[i].options.via = GRADWIRE_VIA_RING;
-        assert_int_equal(pthread_create(&ranks[i].thread, NULL, run_rank_in_odd_mode, &ranks[i]),
-                         0);
     }
-    for (int i = 0; i < WORLD; i++) {
-        assert_int_equal(pthread_join(ranks[i].thread, NULL), 0);
-        assert_int_equal(ranks[i].failed, 0);
-    }
+    run_threads(ranks, WORLD, no_faults, run_rank_in_odd_mode);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls__are_driven_by_either_thread),
+        cmocka_unit_test(calls__are_driven_by_who_waits_around_a_ring_too),
         cmocka_unit_test(calls__leave_nobody_unanswered_after_they_were_driven),
         cmocka_unit_test(sums__do_not_depend_on_the_callers_floating_point_mode),
     };

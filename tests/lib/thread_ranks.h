@@ -46,17 +46,23 @@ static inline void *run_rank(void *argument)
 }
 
 /* Runs all at the same time, over packets with these faults; every one must succeed. */
-static inline void run_ranks(struct thread_rank *ranks, int count, const char *faults)
+static inline void run_threads(struct thread_rank *ranks, int count, const char *faults,
+                               void *run(void *))
 {
     int failed = 0;
     assert_int_equal(setenv("GRADWIRE_FAULTS", faults, 1), 0);
     for (int i = 0; i < count; i++)
-        assert_int_equal(pthread_create(&ranks[i].thread, NULL, run_rank, &ranks[i]), 0);
+        assert_int_equal(pthread_create(&ranks[i].thread, NULL, run, &ranks[i]), 0);
     for (int i = 0; i < count; i++) {
         assert_int_equal(pthread_join(ranks[i].thread, NULL), 0);
         failed += ranks[i].failed;
     }
     assert_int_equal(failed, 0);
+}
+
+static inline void run_ranks(struct thread_rank *ranks, int count, const char *faults)
+{
+    run_threads(ranks, count, faults, run_rank);
 }
 
 #endif

@@ -91,7 +91,7 @@ class MpiTest(unittest.TestCase):
 
     def test_wrong_setting__is_an_error_of_all(self):
         for name, value, error in (
-            ("GRADWIRE_VIA", "sideways", "GRADWIRE_VIA is sideways: ina, ps or ring$"),
+            ("GRADWIRE_VIA", "sideways", "GRADWIRE_VIA is sideways: ina, ps, ring or default$"),
             ("GRADWIRE_JOIN", "127.0.0.256:4790", r"no way to 127\.0\.0\.256 \("),
         ):
             self.assert_errors(launch("error", **{name: value}), RANKS, error)
@@ -99,7 +99,7 @@ class MpiTest(unittest.TestCase):
     def test_wrong_setting__goes_to_the_error_handler(self):
         done, said = launch("handler", GRADWIRE_VIA="sideways")
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn("gradwire: GRADWIRE_VIA is sideways: ina, ps or ring", said.values())
+        self.assertIn("gradwire: GRADWIRE_VIA is sideways: ina, ps, ring or default", said.values())
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ static void options_init__without_environment(void **state)
     assert_null(options.job);
     assert_null(options.bind);
     assert_null(options.key_file);
-    assert_int_equal(options.via, GRADWIRE_VIA_INA);
+    assert_int_equal(options.via, GRADWIRE_VIA_DEFAULT);
     assert_int_equal(options.deadline_ms, 30000);
     assert_int_equal(options.values, 352);
     assert_int_equal(options.window, 0);
@@ -161,8 +161,8 @@ static void options_init__takes_our_variables(void **state)
     assert_string_equal(options.job, "vgg");
     assert_string_equal(options.bind, "10.0.0.7");
     assert_string_equal(options.key_file, "/etc/key");
-    static const char *const ways[] = {"ina", "ps", "ring"};
-    for (int via = 0; via < 3; via++) {
+    static const char *const ways[] = {"ina", "ps", "ring", "default"};
+    for (int via = 0; via < 4; via++) {
         set("GRADWIRE_VIA", ways[via]);
         assert_int_equal(initial().via, via);
     }
@@ -340,7 +340,7 @@ static void options_plan__names_what_is_out_of_range(void **state)
     REFUSES(window, 4096, "window is 4096: a power of two, 2 to 2048");
     REFUSES(deadline_ms, 99, "deadline_ms is 99");
     REFUSES(deadline_ms, 3600001, "deadline_ms is 3600001");
-    REFUSES(via, GRADWIRE_VIA_DEFAULT, "via");
+    REFUSES(via, GRADWIRE_VIA_DEFAULT + 1, "via");
     REFUSES(via, (enum gradwire_via) - 1, "via");
     REFUSES(join, NULL, "join");
     REFUSES(switch_, long_name, "switch");
