@@ -174,6 +174,8 @@ struct gradwire_stats {
                                    in time */
     uint64_t given_up;          /* fragments of messages that were lost, and not wanted again */
     uint64_t rerouted;          /* sums that their `via` cannot do, and that went by ring */
+    uint64_t packets_refused;   /* from ranks: too early, too late, of messages that are too long or
+                                   that nobody awaits, contradicting themselves or each other */
 };
 
 /* Which fragments of what is sent are important: switches that run out of room drop the others

@@ -206,8 +206,10 @@ static bool start(struct gw_job_model *m, struct gw_job_model_actor *actor, uint
     work->pushes = is_of_value(call) ? pushes_due(m, actor, key) : 0;
     work->index = index + 1;
     fill(m, actor, call, work);
-    if (call->kind == GW_CALL_PUSH && !call->is_odd)
+    if (call->kind == GW_CALL_PUSH && !call->is_odd) {
         m->pushes_begun[key] |= 1u << call->push;
+        m->push_bounds[key][call->push] = call->bound;
+    }
     const struct gw_call told = call_of(actor, call, work);
     assert_int_equal(gw_communicator_call(actor->comm, &told, gw_job_model_now(m)), GW_OK);
     actor->in_work++;
@@ -318,7 +320,8 @@ static void check_parts(struct gw_job_model *m, const struct gw_job_model_actor 
     m->result->results_missing += missing;
     if (call->kind == GW_CALL_PULL) {
         uint32_t key = key_of(m, call);
-        gw_parts_model_check_pull(call, &result, m->pushes_begun[key], work->pushes);
+        gw_parts_model_check_pull(call, &result, m->pushes_begun[key], work->pushes,
+                                  m->push_bounds[key]);
         return;
     }
     uint64_t digest = gw_parts_model_check(call, m->cfg->world, actor->rank, &result);

@@ -110,6 +110,7 @@ struct gw_job_model {
     uint32_t timer_count;
     struct gw_job_model_grave *graves;
     uint32_t pushes_begun[GW_JOB_MODEL_CALLS_MAX]; /* bits, at the first call of a key */
+    gw_q16 push_bounds[GW_JOB_MODEL_CALLS_MAX][GW_CALL_MODEL_PUSHES_MAX]; /* likewise */
     uint32_t pushes_ended[GW_JOB_MODEL_CALLS_MAX];
     uint64_t digests[GW_JOB_MODEL_CALLS_MAX]; /* of results of calls with parts; 0: none yet */
 };

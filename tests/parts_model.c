@@ -162,7 +162,7 @@ uint64_t gw_parts_model_check(const struct gw_model_call *call, uint32_t world, 
 
 void gw_parts_model_check_pull(const struct gw_model_call *call,
                                const struct gw_parts_model_result *result, uint32_t begun,
-                               uint32_t due)
+                               uint32_t due, const gw_q16 *bounds)
 {
     uint32_t size = size_of(call);
     uint64_t fragments = part_fragments(call, result->fragment), missing = 0, without[32] = {0};
@@ -186,5 +186,5 @@ void gw_parts_model_check_pull(const struct gw_model_call *call,
     assert_true(missing == result->missing);
     assert_true(missing << 16 <= (uint64_t)call->bound * fragments);
     for (uint32_t push = 0; push < GW_CALL_MODEL_PUSHES_MAX; push++)
-        assert_true(without[push] << 16 <= (uint64_t)GW_Q16_ONE / 2 * fragments);
+        assert_true(without[push] << 16 <= (uint64_t)bounds[push] * fragments);
 }

@@ -30,9 +30,9 @@ uint64_t gw_parts_model_check(const struct gw_model_call *call, uint32_t world, 
                               const struct gw_parts_model_result *result);
 
 /* The same of a pull, whose value holds some of the pushes `begun`, and of those that are `due` all
- * but a part of each. */
+ * but what each allows: `bounds` of all pushes. */
 void gw_parts_model_check_pull(const struct gw_model_call *call,
                                const struct gw_parts_model_result *result, uint32_t begun,
-                               uint32_t due);
+                               uint32_t due, const gw_q16 *bounds);
 
 #endif

@@ -17,6 +17,12 @@ enum { TURNS_AFTER = 4 }; /* the end of a call, for answers to what has come wit
 
 _Static_assert(sizeof(struct gw_command) <= GW_SPSC_CELL_SIZE, "a command fits the ring");
 
+static uint64_t refused_by(const struct gw_endpoint_stats *flows)
+{
+    return flows->refused + flows->stray + flows->malformed + flows->early +
+           flows->rendezvous_early + flows->rendezvous_refused + flows->stops_ignored;
+}
+
 /* What this rank, and the home if it is here, have counted. */
 static void take_job_stats(const struct gw_io *io, struct gradwire_stats *out)
 {
@@ -28,6 +34,7 @@ static void take_job_stats(const struct gw_io *io, struct gradwire_stats *out)
     out->timeouts = flows->timeouts;
     out->given_up = flows->given_up;
     out->rerouted = stats.rerouted;
+    out->packets_refused = refused_by(flows);
     if (!io->home || !gw_overlay_server_view(gw_overlay_home_server(io->home), 0, &view))
         return;
     out->server_received = view.server.received;

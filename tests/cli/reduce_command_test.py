@@ -58,6 +58,15 @@ class CommandTest(CommandCase):
         self.assertLessEqual(found["max_abs_error"], 1e-6)
         self.assertGreater(found["retransmits"], 0)
 
+    def test_bench_keeps_bounds(self):
+        """And checks them itself, with what each fragment's sum must be."""
+        for via, pull in [("ina", ()), ("ps", ("--bound-pull", "5%")), ("ring", ("--bound-pull", "5%"))]:
+            result = self.run_program("bench", "--workers", "3", "--size", "400KB", "--iters", "5",
+                                      "--via", via, "--loss", "0.02", "--bound", "10%", *pull, "--json")
+            found = json.loads(result.stdout)
+            self.assertLessEqual(found["missing"]["contributions"], 0.1)
+            self.assertLessEqual(found["missing"]["sums"], 0.05 if pull else 0)
+
     def test_bench_reduces_models_with_more_tensors_than_calls(self):
         rows = [f"layer{i},fc,300,20,6000" for i in range(50)]
         model = self.file("own.csv", "\n".join(["layer,kind,weights,biases,macs", *rows, ""]))

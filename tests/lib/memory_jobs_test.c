@@ -17,6 +17,7 @@ enum {
     MESSAGE = 30000,
     LOSSY_JOBS = 4,
     TAG = 5,
+    MEETINGS = 20,
 };
 
 static const char some_faults[] = "lose=0.01,duplicate=0.01,delay=0.01,seed=7";
@@ -101,6 +102,31 @@ static int messages(gradwire *job, int rank)
     return 0;
 }
 
+/* What comes for nobody is counted: here, before it is awaited. */
+static int early_message(gradwire *job, int rank)
+{
+    struct gradwire_stats stats = {.size = sizeof(stats)};
+    char byte = 'x';
+    gradwire_call call;
+    if (rank == 0)
+        CHECK(gradwire_send_start(job, &byte, 1, 1, TAG, &call) == 0);
+    for (int i = 0; i < MEETINGS; i++) { /* counters are brought up to date by the end of a call */
+        usleep(5000);
+        CHECK(gradwire_barrier(job) == 0);
+    }
+    CHECK(gradwire_get_stats(job, &stats) == 0);
+    CHECK(rank != 1 || stats.packets_refused > 0);
+    CHECK(rank != 1 || gradwire_receive(job, &byte, 1, 0, TAG) == 0);
+    CHECK(rank != 0 || gradwire_wait(job, call) == 0);
+    return 0;
+}
+
+static void memory_jobs__count_what_they_refuse(void **state)
+{
+    (void)state;
+    run_jobs(early_message, GRADWIRE_VIA_RING, 1, "");
+}
+
 static void memory_jobs__add_up_in_a_switch(void **state)
 {
     (void)state;
@@ -170,6 +196,7 @@ int main(void)
         cmocka_unit_test(memory_jobs__add_up_at_a_server),
         cmocka_unit_test(memory_jobs__add_up_around_a_ring),
         cmocka_unit_test(memory_jobs__run_beside_each_other),
+        cmocka_unit_test(memory_jobs__count_what_they_refuse),
         cmocka_unit_test(memory_jobs__end_with_their_server),
         cmocka_unit_test(memory_jobs__need_an_address_each),
     };

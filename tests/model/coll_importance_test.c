@@ -10,6 +10,8 @@ enum {
     PACKETS = 30, /* of a message at the most */
     WORLD = 4,
     COUNT = 20000,
+    EACH = MTU / 4, /* elements of a fragment */
+    UNITS = (COUNT + EACH - 1) / EACH,
     MESSAGES_MAX = 1024,
 };
 
@@ -27,6 +29,7 @@ static uint32_t message_count;
 
 static struct model m;
 static const struct gw_node_ops *inner;
+static uint64_t chosen[WORLD * UNITS / 64 + 1];
 
 static struct seen *message_of(const struct gw_pkt *pkt)
 {
@@ -59,26 +62,33 @@ static uint32_t spy_output(struct gw_node *node, uint16_t port, struct gw_pkt **
     return answer;
 }
 
+/* By a rule, or by the bits `chosen`: then each element is the number of its fragment, also of what
+ * is combined. */
 static void begin(uint32_t rank, enum gw_coll_kind kind, enum gw_importance_rule rule,
-                  struct gw_prng *prng)
+                  bool is_chosen, struct gw_prng *prng)
 {
     static uint64_t arrived[WORLD][WORLD * COUNT / 64];
     static uint16_t counts[WORLD][WORLD * COUNT];
     static float in[WORLD][WORLD * COUNT], out[WORLD][WORLD * COUNT];
     const struct gw_parts parts = {
-        .importance = (uint8_t)rule, .arrived = arrived[rank], .counts = counts[rank]};
+        .importance = (uint8_t)rule,
+        .important = is_chosen ? chosen : NULL,
+        .arrived = arrived[rank],
+        .counts = counts[rank],
+    };
     for (uint32_t i = 0; i < WORLD * COUNT; i++)
-        in[rank][i] = (float)gw_prng_below(prng, 1 << (i / (MTU / 4) % 7 + 1));
+        in[rank][i] = is_chosen ? (float)(i / COUNT * UNITS + i % COUNT / EACH)
+                                : (float)gw_prng_below(prng, 1 << (i / EACH % 7 + 1));
     const struct gw_coll_call call = {
         .coll = kind == GW_COLL_ALLREDUCE ? m.coll : gw_coll_for(kind),
         .tensor = {.in = in[rank],
                    .out = out[rank],
                    .count = COUNT,
                    .type = GW_DTYPE_F32,
-                   .op = GW_OP_SUM,
+                   .op = is_chosen ? GW_OP_MAX : GW_OP_SUM,
                    .tag = m.tag},
         .parts = &parts,
-        .fragment = MTU / 4,
+        .fragment = EACH,
     };
     assert_int_equal(gw_coll_run_start(m.workers[rank].run, &call, gw_mem_now(m.mem)), GW_OK);
 }
@@ -97,7 +107,20 @@ static uint64_t decide(const struct seen *message, enum gw_importance_rule rule)
     return bits;
 }
 
-static void check_kind(const char *coll, enum gw_coll_kind kind, enum gw_importance_rule rule)
+/* What the application says of the fragments that the message carries. */
+static uint64_t look_up(const struct seen *message)
+{
+    uint64_t bits = 0;
+    for (uint32_t i = 0; i < message->total; i++) {
+        float fragment;
+        memcpy(&fragment, message->data + (size_t)i * MTU, sizeof(fragment));
+        bits |= (uint64_t)gw_bit_is_set(chosen, (uint64_t)fragment) << i;
+    }
+    return bits;
+}
+
+static void check_kind(const char *coll, enum gw_coll_kind kind, enum gw_importance_rule rule,
+                       bool is_chosen)
 {
     const struct setup setup = {
         .coll = coll, .world = WORLD, .segment = PACKETS * MTU, .flows = 3, .takes_parts = true};
@@ -112,17 +135,17 @@ static void check_kind(const char *coll, enum gw_coll_kind kind, enum gw_importa
     for (uint32_t rank = 0; rank < WORLD; rank++)
         gw_endpoint_node(m.workers[rank].host.endpoint)->ops = &spy;
     for (uint32_t rank = 0; rank < WORLD; rank++)
-        begin(rank, kind, rule, &prng);
+        begin(rank, kind, rule, is_chosen, &prng);
     model_run(&m);
     for (uint32_t i = 0; i < message_count; i++) {
         const struct seen *message = &messages[i];
         assert_int_equal(message->arrived, message->total);
-        assert_true(message->important == decide(message, rule));
+        assert_true(message->important == (is_chosen ? look_up(message) : decide(message, rule)));
         important += (uint32_t)__builtin_popcountll(message->important);
         packets += message->total;
     }
-    assert_true(packets >= COUNT / (MTU / 4));
-    if (rule == GW_IMPORTANCE_MEDIAN_OF_MEANS)
+    assert_true(packets >= COUNT / EACH);
+    if (is_chosen || rule == GW_IMPORTANCE_MEDIAN_OF_MEANS)
         assert_in_range(important, packets * 2 / 5, packets * 3 / 5);
     model_close(&m);
 }
@@ -133,16 +156,28 @@ static void coll_importance__is_that_of_what_a_packet_carries(void **state)
     static const char *const colls[] = {"ring", "direct"};
     for (uint32_t rule = GW_IMPORTANCE_ALL; rule < GW_IMPORTANCE_RULES; rule++) {
         for (uint32_t c = 0; c < GW_COUNT_OF(colls); c++)
-            check_kind(colls[c], GW_COLL_ALLREDUCE, (enum gw_importance_rule)rule);
-        check_kind("ring", GW_COLL_ALLGATHER, (enum gw_importance_rule)rule);
-        check_kind("ring", GW_COLL_REDUCE_SCATTER, (enum gw_importance_rule)rule);
+            check_kind(colls[c], GW_COLL_ALLREDUCE, (enum gw_importance_rule)rule, false);
+        check_kind("ring", GW_COLL_ALLGATHER, (enum gw_importance_rule)rule, false);
+        check_kind("ring", GW_COLL_REDUCE_SCATTER, (enum gw_importance_rule)rule, false);
     }
+}
+
+static void coll_importance__is_what_the_application_says_of_the_fragment(void **state)
+{
+    (void)state;
+    struct gw_prng prng = gw_prng_derive(7, 0);
+    for (size_t i = 0; i < GW_COUNT_OF(chosen); i++)
+        chosen[i] = gw_prng_next(&prng);
+    check_kind("ring", GW_COLL_ALLREDUCE, GW_IMPORTANCE_ALL, true);
+    check_kind("direct", GW_COLL_ALLREDUCE, GW_IMPORTANCE_ALL, true);
+    check_kind("ring", GW_COLL_REDUCE_SCATTER, GW_IMPORTANCE_ALL, true);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(coll_importance__is_that_of_what_a_packet_carries),
+        cmocka_unit_test(coll_importance__is_what_the_application_says_of_the_fragment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
