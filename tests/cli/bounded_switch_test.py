@@ -17,7 +17,8 @@ import unittest
 JOBS = 3
 BOUND = 0.45
 DEADLINE_S = 60
-QUEUE = "queue: {kind: dlcp, thresholds: [64KB], capacity: 4MiB}"
+BY_WORTH = "{kind: dlcp, thresholds: [64KB], capacity: 4MiB}"
+BY_SIZE = "{kind: pfabric, capacity: 64KiB}"
 CLASS = 6  # of the first of one layer
 
 
@@ -41,7 +42,7 @@ class BoundedSwitchTest(unittest.TestCase):
     def switch(self, name, port, rate, above=None):
         path = os.path.join(self.folder, f"{name}.yaml")
         with open(path, "w", encoding="utf-8") as file:
-            lines = [f"listen: 127.0.0.1:{port}", f"rate: {rate}", QUEUE]
+            lines = [f"listen: 127.0.0.1:{port}", f"rate: {rate}", f"queue: {self.queue}"]
             print(*lines, *([f"switch: 127.0.0.1:{above}"] if above else []), sep="\n", file=file)
         self.start("switch", "--config", path, stderr=subprocess.DEVNULL)
         return path
@@ -68,8 +69,9 @@ class BoundedSwitchTest(unittest.TestCase):
             "--size", "400KB", "--iters", "8", "--bound", str(BOUND), "--bound-pull", str(BOUND),
             "--importance", "means", "--json", *more, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
-    def run_jobs(self, *more):
+    def run_jobs(self, *more, queue=BY_WORTH):
         """The jobs side by side: the results of their ranks 0, and what the leaf's queue has lost."""
+        self.queue = queue
         with tempfile.TemporaryDirectory() as self.folder:
             top, leaf, *joins = free_ports(2 + JOBS)
             above = self.switch("top", top, "1Gbps")
@@ -99,6 +101,13 @@ class BoundedSwitchTest(unittest.TestCase):
         drops = losses["drops"]
         self.assertGreater(drops[CLASS - 1], 0)
         self.assertEqual(sum(drops), drops[CLASS] + drops[CLASS - 1])
+
+    def test_pfabric_takes_no_notice_of_worth(self):
+        """But of what is left of a message: important packets are lost as well, and bounds kept."""
+        results, losses = self.run_jobs(queue=BY_SIZE)
+        for result in results:
+            self.assertGreater(result["missing"]["contributions"], 0)
+        self.assertGreater(losses["drops"][CLASS], losses["unimportant"][CLASS])
 
 
 BINARY = os.path.abspath(sys.argv.pop(1))
