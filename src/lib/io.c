@@ -138,7 +138,8 @@ static bool is_awaited(const struct gw_io *io)
 
 bool gw_io_may_park(const struct gw_io *io)
 {
-    return io->phase == GW_IO_RUNNING && !io->is_leaving && io->call_count == 0;
+    return io->phase == GW_IO_RUNNING && !io->is_leaving && io->call_count == 0 &&
+           !gw_communicator_keeps_values(io->comm);
 }
 
 bool gw_io_is_quiet(const struct gw_io *io)

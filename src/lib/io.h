@@ -26,7 +26,8 @@ enum {
 
 /* What an I/O thread is started with: options that have been checked. */
 struct gw_io_plan {
-    enum gradwire_via via; /* of calls that do not say */
+    enum gradwire_via via; /* whose servers must be there when the job opens */
+    bool rings;            /* large sums of which nobody says how they go: around a ring */
     uint16_t rank;
     uint16_t world;
     uint16_t values;

@@ -78,6 +78,9 @@ static void complete_as(struct gw_io *io, uint64_t call, int error)
 void gw_io_opened(struct gw_io *io)
 {
     gw_io_enter(io, GW_IO_RUNNING, 0);
+    if (io->plan.rings) /* a way takes a while */
+        gw_mesh_reaches(gw_communicator_mesh(io->comm), (io->plan.rank + 1u) % io->plan.world,
+                        true);
     io->was_opened = true;
     complete_as(io, 0, GRADWIRE_OK);
 }

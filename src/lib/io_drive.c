@@ -6,12 +6,13 @@
  * sum. So when the last call in work has ended the thread parks for a while: it leaves the job to
  * the application, whose next blocking call takes the turns itself. A job that nobody drives
  * answers nobody. So that is for a millisecond, a fifth where others need this process most (the
- * home), and the thread does not park before all has left that could, nor past a deadline. While
- * the application drives it looks as often whether that is over, more and more rarely while that
- * is the same call (which calls the thread when it has lasted), and lets it go on if it has made
- * another call since: a thread that came back amid many would have to drive the next ones. Calls
- * that are started, and not waited for, are the thread's, and so are large ones: their packets are
- * many enough to hide who is woken, and systems place a thread that does nothing else better.
+ * home), and the thread does not park before all has left that could, nor past a deadline, nor at
+ * all where values are kept for others, who may ask at any time. While the application drives it
+ * looks as often whether that is over, more and more rarely while that is the same call (which
+ * calls the thread when it has lasted), and lets it go on if it has made another call since: a
+ * thread that came back amid many would have to drive the next ones. Calls that are started, and
+ * not waited for, are the thread's, and so are large ones: their packets are many enough to hide
+ * who is woken, and systems place a thread that does nothing else better.
  *
  * Invariant: whoever takes a turn holds `turn`. Before the thread parks it says so, and looks at
  * the ring then; the application fills the ring, and looks then whether the thread is parked. So

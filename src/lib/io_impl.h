@@ -88,7 +88,8 @@ void gw_io_enter(struct gw_io *io, enum gw_io_phase phase, gw_time wait);
 /* One turn of everything, which sleeps until something comes or is due. */
 void gw_io_turn(struct gw_io *io);
 
-/* Whether the turns may pause for a moment: the job runs, and no call is in work. */
+/* Whether the turns may pause for a moment: the job runs, no call is in work, and nobody may ask
+ * for a value that is kept here. */
 bool gw_io_may_park(const struct gw_io *io);
 
 /* Whether nothing is left to be done without an arrival, for a while. */

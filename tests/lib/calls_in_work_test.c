@@ -118,7 +118,7 @@ static void calls_fragments__says_what_is_wrong(void **state)
     gradwire *job = open_alone();
     assert_no_fragments(NULL, GRADWIRE_FLOAT32, GRADWIRE_VIA_RING, "no job is given");
     assert_no_fragments(job, 99, GRADWIRE_VIA_RING, "type 99 is not known");
-    assert_no_fragments(job, GRADWIRE_FLOAT32, 99, "via is 99: none of ina, ps and ring");
+    assert_no_fragments(job, GRADWIRE_FLOAT32, 99, "via is 99: ina, ps, ring or default");
     assert_int_equal(gradwire_fragments(job, COUNT, GRADWIRE_FLOAT32, GRADWIRE_VIA_RING), 1);
     gradwire_close(job);
 }

@@ -9,7 +9,7 @@ enum {
     BYTES = 4 * VALUES,
 };
 
-/* Packets with values that rank 0 had to add up in the sum of so many ones, or -1: it is wrong. */
+/* Fragments that rank 0 finished in the sum of so many ones, or -1: it is wrong. */
 static int64_t added_up(gradwire *job, int world, size_t count)
 {
     static _Thread_local int32_t x[LARGE];
@@ -23,7 +23,7 @@ static int64_t added_up(gradwire *job, int world, size_t count)
     for (size_t i = 0; i < count; i++)
         if (x[i] != world)
             return -1;
-    return (int64_t)(after.server_received - before.server_received);
+    return (int64_t)(after.server_results - before.server_results);
 }
 
 static size_t fragments(gradwire *job, size_t count)

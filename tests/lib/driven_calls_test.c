@@ -19,6 +19,7 @@ enum {
     ELEMENTS = 3000,
     CALLS = 400,
     STARTED = 3,
+    KEYS = 16,
     PAUSE_MAX_US = 2500, /* the thread comes back after 1000 or 200 */
 };
 
@@ -104,28 +105,50 @@ static void calls__are_driven_by_either_thread(void **state)
     run(sum_in_any_way, GRADWIRE_VIA_INA, some_faults);
 }
 
+static bool are_values_kept;
+
+static int run_call(struct gw_io *io, struct gw_call call, int rank)
+{
+    struct gw_completion end;
+    CHECK(gw_io_send(io, &call, true));
+    while (!gw_io_receive(io, &end, -1))
+        continue;
+    CHECK(end.call == call.number && end.error == 0);
+    return 0;
+}
+
 /* Without the public calls, which do not tell who drove. */
 static int meet_by_ring(const struct thread_rank *own)
 {
     const int rank = own->options.rank;
+    const int32_t one = 1;
     char error[GW_NET_ERROR_MAX];
     struct gw_io_plan plan;
     struct gw_io *io;
-    struct gw_completion end;
+    struct gw_completion opened;
+    struct gw_call meet = {.kind = GW_CALL_BARRIER, .via = GW_VIA_RING};
+    struct gw_call push = {.kind = GW_CALL_PUSH, .in = &one, .count = 1, .type = GW_DTYPE_I32};
     CHECK(gw_options_plan(&own->options, &plan, error) == 0);
     CHECK(gw_io_start(&plan, &io, error) == 0);
-    CHECK(gw_io_receive(io, &end, DEADLINE_MS) && end.error == 0);
-    for (uint64_t number = 1; number <= CALLS; number++) {
-        const struct gw_call call = {.number = number, .kind = GW_CALL_BARRIER, .via = GW_VIA_RING};
-        CHECK(gw_io_send(io, &call, true));
-        while (!gw_io_receive(io, &end, -1))
-            continue;
-        CHECK(end.call == number && end.error == 0);
+    CHECK(gw_io_receive(io, &opened, DEADLINE_MS) && opened.error == 0);
+    for (push.key = 0; are_values_kept && push.key < KEYS; push.key++) {
+        push.number = ++meet.number;
+        CHECK(run_call(io, push, rank) == 0);
+    }
+    meet.number++;
+    CHECK(run_call(io, meet, rank) == 0);
+    const uint32_t before = atomic_load(&io->driven);
+    for (int i = 0; i < CALLS; i++) {
+        meet.number++;
+        CHECK(run_call(io, meet, rank) == 0);
         pause_us(100); /* the thread can park */
     }
-    const uint32_t driven = atomic_load(&io->driven);
+    const uint32_t driven = atomic_load(&io->driven) - before;
     gw_io_stop(io);
-    CHECK(driven > 0);
+    if (are_values_kept) /* once it is back, it stays */
+        CHECK(driven < CALLS / 10);
+    else
+        CHECK(driven > 0);
     return 0;
 }
 
@@ -136,16 +159,29 @@ static void *run_by_ring(void *argument)
     return NULL;
 }
 
-/* Where a call leaves no timer behind. */
-static void calls__are_driven_by_who_waits_around_a_ring_too(void **state)
+static void run_ring(bool keeps_values)
 {
-    (void)state;
     struct thread_rank ranks[WORLD];
     for (int i = 0; i < WORLD; i++) {
         prepare(&ranks[i].options, i, WORLD);
         ranks[i].options.via = GRADWIRE_VIA_RING;
     }
+    are_values_kept = keeps_values;
     run_threads(ranks, WORLD, no_faults, run_by_ring);
+}
+
+/* Where a call leaves no timer behind. */
+static void calls__are_driven_by_who_waits_around_a_ring_too(void **state)
+{
+    (void)state;
+    run_ring(false);
+}
+
+/* Each rank has some of the keys: it must answer whenever it is asked. */
+static void calls__are_driven_by_the_thread_where_values_are_kept(void **state)
+{
+    (void)state;
+    run_ring(true);
 }
 
 /* For half a second, as rank 0 has it. */
@@ -272,6 +308,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls__are_driven_by_either_thread),
         cmocka_unit_test(calls__are_driven_by_who_waits_around_a_ring_too),
+        cmocka_unit_test(calls__are_driven_by_the_thread_where_values_are_kept),
         cmocka_unit_test(calls__leave_nobody_unanswered_after_they_were_driven),
         cmocka_unit_test(sums__do_not_depend_on_the_callers_floating_point_mode),
     };

@@ -439,6 +439,11 @@ bool gw_communicator_has_work(const struct gw_communicator *comm)
            (comm->state != GW_COMMUNICATOR_OVER && gw_store_has_work(comm->store));
 }
 
+bool gw_communicator_keeps_values(const struct gw_communicator *comm)
+{
+    return gw_store_keeps_values(comm->store);
+}
+
 void gw_communicator_leave(struct gw_communicator *comm, gw_time now)
 {
     if (comm->state >= GW_COMMUNICATOR_LEAVING)

@@ -203,6 +203,9 @@ bool gw_communicator_poll(struct gw_communicator *comm, struct gw_communicator_e
 /* Whether polling would do more, without anything arriving. */
 bool gw_communicator_has_work(const struct gw_communicator *comm);
 
+/* Whether other ranks may ask this one for a value at any time. */
+bool gw_communicator_keeps_values(const struct gw_communicator *comm);
+
 /* Begins to leave, with no calls in work; ends with LEFT or FAILED. */
 void gw_communicator_leave(struct gw_communicator *comm, gw_time now);
 

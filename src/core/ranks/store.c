@@ -170,6 +170,11 @@ void gw_store_advance(struct gw_store *store, gw_time now)
     gw_store_owner_advance(store, now);
 }
 
+bool gw_store_keeps_values(const struct gw_store *store)
+{
+    return store->values.map_memory && store->values.map.count != 0;
+}
+
 bool gw_store_has_work(const struct gw_store *store)
 {
     return store->tasks.count != 0 && gw_mesh_state(store->cfg.mesh) != GW_MESH_OVER;

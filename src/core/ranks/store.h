@@ -119,6 +119,9 @@ void gw_store_drop(struct gw_store *store);
 /* Whether there is work on values without anything arriving. */
 bool gw_store_has_work(const struct gw_store *store);
 
+/* Whether others may ask this rank for a value at any time. */
+bool gw_store_keeps_values(const struct gw_store *store);
+
 /* The rank that some call waits for; `world`: none. */
 uint32_t gw_store_awaited(const struct gw_store *store);
 
