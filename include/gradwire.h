@@ -87,7 +87,9 @@ enum gradwire_op {
 
 /*
  * How sums travel. Via ina and ps sum and average float32, float16, bfloat16 and int32; other types
- * and operations go by ring, whatever was said, and are counted (gradwire_stats.rerouted).
+ * and operations go by ring, whatever was said, and are counted where it was not ring
+ * (gradwire_stats.rerouted). Via ring floats are added as floats, else as multiples of 2^-27
+ * (docs/numbers.md).
  */
 enum gradwire_via {
     GRADWIRE_VIA_INA = 0,     /* added up in switches on the way to the server */

@@ -51,6 +51,8 @@ enum {
     LOW_IS_FIRST = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 };
 
+_Static_assert(PARTS_F32 >= 2, "lanes are folded by halves");
+
 typedef float lanes_f32 __attribute__((vector_size(GW_LOOP_VECTOR)));
 typedef int32_t lanes_i32 __attribute__((vector_size(GW_LOOP_VECTOR)));
 typedef uint32_t lanes_u32 __attribute__((vector_size(GW_LOOP_VECTOR)));

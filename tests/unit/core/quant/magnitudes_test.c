@@ -3,18 +3,23 @@
  */
 #include "quant_reference.h"
 
+/* As on processors that are not x86-64, without an instruction of theirs. */
+#define GW_LOOP_VECTOR 16
+#include "core/quant/magnitudes.h"
+
 enum {
     COUNT_MAX = 100,
     LARGE = 2250, /* a fragment of 9000 bytes */
     ROUNDS = 12,
     ADDRESSES = 64,
-    LANES = 16,
 };
 
 static const uint64_t seed = 61;
 
 static struct gw_prng draw;
-static const struct gw_kernels *here[KERNELS_MAX];
+static gw_sum_abs *const plain_sums[] = GW_LOOP_SUMS;
+static const struct gw_kernels plain = {.name = "plain", .sum_abs = plain_sums};
+static const struct gw_kernels *here[KERNELS_MAX + 1];
 static size_t here_count;
 
 static const enum gw_dtype types[] = {GW_DTYPE_F32, GW_DTYPE_F16, GW_DTYPE_BF16, GW_DTYPE_I32,
@@ -253,6 +258,7 @@ static void sum_abs__of_several_rows_are_those_of_each(void **state)
 int main(void)
 {
     here_count = kernels_here(here, KERNELS_MAX);
+    here[here_count++] = &plain;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sum_abs__equals_sixteen_lanes_at_every_count_and_address),
         cmocka_unit_test(sum_abs__of_a_single_value_anywhere_is_its_magnitude),
