@@ -267,7 +267,7 @@ static void fuzz_open(struct fuzz *f)
     f->cfg.span_max = 64;
     f->cfg.control_max = 16;
     f->cfg.announcers_max = 1;
-    f->cfg.ack_every = 1 + take8(f) % GW_ACK_MASK_BEFORE;
+    f->cfg.ack_every = 1 + take8(f) % GW_ACK_EVERY_MAX;
     f->cfg.ack_delay = 5 * GW_US;
     uint8_t choice = take8(f);
     f->cfg.train = 1 + (choice & 3);

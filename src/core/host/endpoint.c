@@ -98,7 +98,7 @@ static bool cfg_is_valid(const struct gw_endpoint_cfg *cfg)
            cfg->rx_flows_max >= 1 && cfg->rx_flows_max <= GW_RX_FLOWS_MAX &&
            cfg->span_max >= GW_SPAN_MIN && cfg->span_max <= GW_SPAN_MAX &&
            (cfg->span_max & (cfg->span_max - 1)) == 0 && cfg->mtu >= 1 && cfg->mtu <= UINT16_MAX &&
-           cfg->ack_every >= 1 && cfg->ack_every <= GW_ACK_MASK_BEFORE &&
+           cfg->ack_every >= 1 && cfg->ack_every <= GW_ACK_EVERY_MAX &&
            cfg->ack_entropies <= GW_ACK_ENTROPIES_MAX && cfg->train >= 1 &&
            cfg->announcers_max <= GW_ANNOUNCERS_MAX && cfg->apps_max <= APPS_MAX &&
            cfg->app_events_max <= APP_EVENTS_MAX && cfg->pool != NULL && blasts_are_valid(cfg);

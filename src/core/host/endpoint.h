@@ -25,6 +25,9 @@ enum {
     GW_BLAST_PACKETS_MAX = 1 << 24,
     GW_HAIL_COPIES_MAX = 4,
     GW_ACK_ENTROPIES_MAX = 65536,
+    GW_ACK_EVERY_MAX =
+        128,           /* more than a mask tells of: a sender then asks for an ACK itself, ... */
+    GW_ACK_ASKED = 16, /* ... when it has sent so many packets and a quarter of its window */
 };
 
 struct gw_endpoint_cfg {
@@ -51,7 +54,8 @@ struct gw_endpoint_cfg {
                                    most 65536; may be 0 (announce.h) */
     uint32_t mtu;               /* payload bytes of a full packet, 1 to 65535 */
     uint32_t hdr;               /* header bytes of every packet; the size of ACKs */
-    uint32_t ack_every;         /* data packets per ACK, 1 to 32 */
+    uint32_t ack_every;         /* data packets per ACK, 1 to GW_ACK_EVERY_MAX; alike at all hosts
+                                   if it is more than GW_ACK_MASK_BEFORE */
     gw_time ack_delay;          /* longest time that an ACK is held back when ack_every > 1 */
     uint32_t ack_entropies;     /* ACKs and NACKs of a flow carry so many in turn, up to
                                    GW_ACK_ENTROPIES_MAX; 0: random ones */

@@ -4,7 +4,9 @@
  * Every data packet is answered: at once, by turning it into its own ACK or NACK, or, with
  * ack_every > 1, by the ACK of a later packet (flushed at once when the CE bit changes, as in
  * RFC 8257 section 3.2, when the packet asks for it, when the message is complete, or when the
- * ACK's mask cannot reach; and with ack_holes around holes, as in RFC 5681 section 4.2).
+ * ACK cannot tell of all; and with ack_holes around holes, as in RFC 5681 section 4.2). An ACK
+ * tells by its mask of packets near its own, and by `cum` of all before that one; the way of those
+ * that only `cum` tells of was its own.
  */
 #include "core/host/flow_rx.h"
 
@@ -92,15 +94,19 @@ void gw_flow_answer_flush(struct gw_endpoint *ep, struct gw_rx_flow *flow)
     gw_egress_control(ep, pkt);
 }
 
-/* Re-bases the mask of held packets on `seq`; false when it cannot reach them all. */
-static bool mask_rebase(struct gw_rx_flow *flow, uint32_t seq)
+/* Re-bases the mask of held packets on `pkt`; false when its ACK could not tell of them all. */
+static bool mask_rebase(struct gw_rx_flow *flow, const struct gw_pkt *pkt)
 {
-    int32_t shift = (int32_t)(seq - flow->held_seq);
-    if (shift <= -GW_ACK_MASK_BITS || shift >= GW_ACK_MASK_BITS)
-        return false;
-    uint64_t mask = flow->held_mask;
-    uint64_t moved = shift >= 0 ? mask >> shift : mask << -shift;
-    if ((shift >= 0 ? moved << shift : moved >> -shift) != mask)
+    int32_t shift = (int32_t)(pkt->seq - flow->held_seq);
+    uint64_t mask = flow->held_mask, moved = 0;
+    if (shift > -GW_ACK_MASK_BITS && shift < GW_ACK_MASK_BITS)
+        moved = shift >= 0 ? mask >> shift : mask << -shift;
+    if (moved != 0 && (shift >= 0 ? moved << shift : moved >> -shift) == mask) {
+        flow->held_mask = moved;
+        return true;
+    }
+    bool is_below_cum = (int32_t)(pkt->seq - GW_ACK_MASK_BEFORE - flow->cum) <= 0;
+    if (shift < 0 || !is_below_cum || pkt->entropy != flow->held_entropy)
         return false;
     flow->held_mask = moved;
     return true;
@@ -110,7 +116,7 @@ void gw_flow_answer_coalesce(struct gw_endpoint *ep, struct gw_rx_flow *flow, st
                              gw_time now)
 {
     bool ce = pkt->q.ecn == GW_ECN_CE;
-    if (flow->held && (flow->held_ce != ce || !mask_rebase(flow, pkt->seq)))
+    if (flow->held && (flow->held_ce != ce || !mask_rebase(flow, pkt)))
         gw_flow_answer_flush(ep, flow);
     if (flow->held == 0) {
         flow->held_mask = 0;

@@ -241,6 +241,22 @@ static void fill_pkt(const struct gw_endpoint *ep, struct gw_tx_flow *flow, uint
     pkt->data.tag = flow->tag;
 }
 
+/*
+ * Whether the receiver must not hold back the ACK of the packet that was just sent: nothing more
+ * may follow for now; or it would hold back so many that the window stood still meanwhile.
+ */
+static bool must_ask(const struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t len)
+{
+    flow->unasked += len;
+    bool is_quarter = ep->cfg.ack_every > GW_ACK_MASK_BEFORE &&
+                      flow->unasked >= GW_ACK_ASKED * flow->path.mtu &&
+                      4 * (uint64_t)flow->unasked >= flow->window.cwnd;
+    if (window_allows(ep, flow) && !is_quarter)
+        return false;
+    flow->unasked = 0;
+    return true;
+}
+
 /* The next packet of a flow that can send; NULL when the pool is empty (a timer tries again). */
 static struct gw_pkt *tx_emit(struct gw_endpoint *ep, struct gw_sender *sender, gw_time now)
 {
@@ -276,8 +292,7 @@ static struct gw_pkt *tx_emit(struct gw_endpoint *ep, struct gw_sender *sender, 
         flow->pace_at = gw_time_add(now, gap);
         gw_endpoint_arm_by(ep, index, flow->pace_at);
     }
-    /* Nothing more may follow for now: the receiver must not hold this ACK back. */
-    if (ep->cfg.ack_every > 1 && !window_allows(ep, flow))
+    if (ep->cfg.ack_every > 1 && must_ask(ep, flow, len))
         pkt->q.flags |= GW_PKT_ACK_NOW;
     if (flow->important || flow->weighs)
         end_mixed_train(ep, flow, pkt->q.ecn);

@@ -62,6 +62,7 @@ struct gw_tx_flow {
     uint32_t una;                         /* first packet not settled */
     uint32_t total;                       /* packets of the message */
     uint32_t in_flight;                   /* payload bytes */
+    uint32_t unasked;                     /* of these, sent since an ACK was asked for */
     uint32_t lost_count;                  /* records on the lost list */
     uint32_t last_len;                    /* payload bytes of packet total - 1 */
     struct gw_cc_window window;

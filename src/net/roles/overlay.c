@@ -13,7 +13,7 @@ enum {
     HOPS = 2,
     /* Packets of a window, unless a rate was given: with fewer, a receiver would wait for more
      * before it answers. */
-    WINDOW_MIN = 2 * GW_OVERLAY_ACK_EVERY,
+    WINDOW_MIN = 2 * GW_ACK_ASKED,
     WINDOW_MAX_BYTES = 64 << 20, /* the largest that is of use: an endpoint has less under way */
     WORKERS_BYTES = 4 << 20,     /* of all workers' fragments on their way: near a core */
     WORKER_BYTES = 256 << 10,    /* of one worker's, at least: 10 Gb/s for 200 us */

@@ -49,7 +49,8 @@ enum {
     GW_OVERLAY_WINDOW_MAX = 2048,  /* the most that may be configured: ranks have buffers for it */
     GW_OVERLAY_AGGREGATORS = 4096, /* of a switch */
     GW_OVERLAY_WORLD_MAX = 1024,   /* workers of a job */
-    GW_OVERLAY_ACK_EVERY = 16,     /* data packets that are answered at once */
+    GW_OVERLAY_ACK_EVERY = 96,     /* data packets that are answered at once: two trains, as each
+                                      answer costs both ends about what a third of a train does */
 };
 
 /* What flows of a process know of their links beforehand. */

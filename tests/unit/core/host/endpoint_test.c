@@ -22,7 +22,7 @@ static void endpoint_size__refuses_options_out_of_range(void **state)
     bad[count++].mtu = 0;
     bad[count++].mtu = 65536;
     bad[count++].ack_every = 0;
-    bad[count++].ack_every = 33;
+    bad[count++].ack_every = GW_ACK_EVERY_MAX + 1;
     bad[count++].train = 0;
     bad[count++].pool = NULL;
     bad[count++].apps_max = 4097;

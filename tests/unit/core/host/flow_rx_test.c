@@ -303,6 +303,47 @@ static void flow_rx_coalesce__obeys_ack_now(void **state)
     fixture_close(&f);
 }
 
+static void feed_by(struct endpoint_fixture *f, uint32_t seq, uint16_t entropy)
+{
+    struct gw_pkt data = fixture_data(FLOW, seq, 400);
+    data.entropy = entropy;
+    fixture_input(f, &data);
+}
+
+/* Of what is below `cum` no mask has to tell, so an ACK can be for more than a mask has room for:
+ * not beyond a hole, and not over a change of the way. */
+static void flow_rx_coalesce__tells_of_more_than_a_mask_by_cum(void **state)
+{
+    (void)state;
+    enum { EVERY = 96, CHANGE = EVERY + 50, HOLE = CHANGE + 1, BEYOND = HOLE + 1 + 33 };
+    struct endpoint_fixture f;
+    struct gw_endpoint_cfg cfg = fixture_cfg();
+    cfg.span_max = 256;
+    cfg.ack_every = EVERY;
+    cfg.ack_delay = GW_MS;
+    fixture_open(&f, &cfg, "1000");
+    for (uint32_t seq = 0; seq < EVERY; seq++) {
+        no_answer(&f);
+        feed_by(&f, seq, 1);
+    }
+    struct gw_pkt ack = answer(&f);
+    assert_true(ack.seq == EVERY - 1 && ack.ack.cum == EVERY);
+    assert_true(mask_of(&ack) == (UINT64_C(1) << (GW_ACK_MASK_BEFORE + 1)) - 1);
+    for (uint32_t seq = EVERY; seq <= CHANGE; seq++) {
+        no_answer(&f);
+        feed_by(&f, seq, 1 + (seq == CHANGE));
+    }
+    ack = answer(&f);
+    assert_true(ack.seq == CHANGE - 1 && ack.echo_entropy == 1);
+    for (uint32_t seq = HOLE + 1; seq <= BEYOND; seq++) {
+        no_answer(&f);
+        feed_by(&f, seq, 2);
+    }
+    ack = answer(&f); /* the mask of BEYOND does not reach the first behind the hole */
+    assert_true(ack.seq == BEYOND - 1 && ack.ack.cum == HOLE);
+    gw_test_host_close(&f.host);
+}
+
 /* The timer counts from the first packet that is held. */
 static void flow_rx_coalesce__waits_for_the_delay(void **state)
 {
@@ -706,6 +747,7 @@ int main(void)
         cmocka_unit_test(flow_rx_coalesce__answers_every_nth),
         cmocka_unit_test(flow_rx_coalesce__separates_marked_packets),
         cmocka_unit_test(flow_rx_coalesce__obeys_ack_now),
+        cmocka_unit_test(flow_rx_coalesce__tells_of_more_than_a_mask_by_cum),
         cmocka_unit_test(flow_rx_coalesce__waits_for_the_delay),
         cmocka_unit_test(flow_rx_coalesce__reports_every_packet_once),
         cmocka_unit_test(flow_rx_coalesce__survives_an_empty_pool),

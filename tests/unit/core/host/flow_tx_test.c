@@ -671,6 +671,30 @@ static void flow_tx_ack_now__is_set_on_the_last_of_the_window(void **state)
     fixture_close(&f);
 }
 
+/* A receiver that may hold back more than a mask has room for is asked by who would wait for it. */
+static void flow_tx_ack_now__is_set_at_each_quarter_of_the_window(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *window;
+        uint32_t ack_every, step;
+    } cases[] = {{"100000", 96, 25}, {"32000", 96, GW_ACK_ASKED}, {"100000", 32, 100}};
+    for (size_t c = 0; c < GW_COUNT_OF(cases); c++) {
+        struct endpoint_fixture f;
+        struct gw_pkt pkts[200];
+        struct gw_endpoint_cfg cfg = fixture_cfg();
+        cfg.span_max = 256;
+        cfg.ack_every = cases[c].ack_every;
+        fixture_open(&f, &cfg, cases[c].window);
+        fixture_send(&f, 200 * MTU);
+        uint32_t count = fixture_pull(&f, pkts, 200);
+        assert_int_equal(count, strtoul(cases[c].window, NULL, 10) / MTU);
+        for (uint32_t i = 0; i < count; i++)
+            assert_int_equal(!!(pkts[i].q.flags & GW_PKT_ACK_NOW), (i + 1) % cases[c].step == 0);
+        gw_test_host_close(&f.host);
+    }
+}
+
 /* No packet to send with: tried again later, and nothing is lost. */
 static void flow_tx_pool__empty_recovers(void **state)
 {
@@ -750,6 +774,7 @@ int main(void)
         cmocka_unit_test(flow_tx_train__shares_one_pick),
         cmocka_unit_test(flow_tx_train__goes_on_after_a_short_pull),
         cmocka_unit_test(flow_tx_ack_now__is_set_on_the_last_of_the_window),
+        cmocka_unit_test(flow_tx_ack_now__is_set_at_each_quarter_of_the_window),
         cmocka_unit_test(flow_tx_pool__empty_recovers),
         cmocka_unit_test(flow_tx_stall__fails_on_time),
     };
