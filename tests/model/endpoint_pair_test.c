@@ -86,7 +86,8 @@ static void pair_open(struct pair *p, const struct driving *driving, uint64_t se
     p->cfg = gw_test_host_cfg(0, MTU);
     p->cfg.hdr = HDR;
     p->cfg.span_max = 64;
-    p->cfg.ack_every = gw_prng_below(&shape, 2) ? 1 : 2 + gw_prng_below(&shape, GW_ACK_EVERY_MAX - 1);
+    p->cfg.ack_every =
+        gw_prng_below(&shape, 2) ? 1 : 2 + gw_prng_below(&shape, GW_ACK_EVERY_MAX - 1);
     p->cfg.ack_delay = GW_US;
     p->cfg.train = 1 + gw_prng_below(&shape, 4);
     for (uint32_t i = 0; i < 2; i++) {

@@ -363,7 +363,8 @@ static void partial_messages__end_alike_at_both_ends(void **state)
                                       .finals = gw_prng_below(&shape, 4)};
         print_message("seed %u\n", (unsigned)seed);
         model_open(&faults, ccs[gw_prng_below(&shape, GW_COUNT_OF(ccs))], seed);
-        m.cfg.ack_every = gw_prng_below(&shape, 2) ? 1 : 2 + gw_prng_below(&shape, GW_ACK_EVERY_MAX - 1);
+        m.cfg.ack_every =
+            gw_prng_below(&shape, 2) ? 1 : 2 + gw_prng_below(&shape, GW_ACK_EVERY_MAX - 1);
         m.cfg.train = 1 + gw_prng_below(&shape, 4);
         for (uint32_t i = 0; i < MESSAGES; i++)
             add_message(1 + gw_prng_below(&shape, PACKETS_MAX * MTU),
