@@ -25,9 +25,8 @@ enum {
     GW_BLAST_PACKETS_MAX = 1 << 24,
     GW_HAIL_COPIES_MAX = 4,
     GW_ACK_ENTROPIES_MAX = 65536,
-    GW_ACK_EVERY_MAX =
-        128,           /* more than a mask tells of: a sender then asks for an ACK itself, ... */
-    GW_ACK_ASKED = 16, /* ... when it has sent so many packets and a quarter of its window */
+    GW_ACK_EVERY_MAX = 128, /* beyond GW_ACK_MASK_BEFORE senders ask for ACKs themselves, ... */
+    GW_ACK_ASKED = 16,      /* ... after so many packets and a quarter of their window */
 };
 
 struct gw_endpoint_cfg {
