@@ -104,7 +104,7 @@ class BoundedSwitchTest(unittest.TestCase):
 
     def test_pfabric_takes_no_notice_of_worth(self):
         """But of what is left of a message: important packets are lost as well, and bounds kept."""
-        results, losses = self.run_jobs(queue=BY_SIZE)
+        results, losses = self.run_jobs("--iters", "3", queue=BY_SIZE)
         for result in results:
             self.assertGreater(result["missing"]["contributions"], 0)
         self.assertGreater(losses["drops"][CLASS], losses["unimportant"][CLASS])
