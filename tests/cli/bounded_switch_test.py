@@ -7,12 +7,14 @@ and each job keeps to its bound; `gradwire bench` checks every sum, and what is 
 """
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from ports import free_port  # noqa: E402
 
 JOBS = 3
 BOUND = 0.45
@@ -20,16 +22,6 @@ DEADLINE_S = 60
 BY_WORTH = "{kind: dlcp, thresholds: [64KB], capacity: 4MiB}"
 BY_SIZE = "{kind: pfabric, capacity: 64KiB}"
 CLASS = 6  # of the first of one layer
-
-
-def free_ports(count):
-    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 class BoundedSwitchTest(unittest.TestCase):
@@ -73,7 +65,7 @@ class BoundedSwitchTest(unittest.TestCase):
         """The jobs side by side: the results of their ranks 0, and what the leaf's queue has lost."""
         self.queue = queue
         with tempfile.TemporaryDirectory() as self.folder:
-            top, leaf, *joins = free_ports(2 + JOBS)
+            top, leaf, *joins = (free_port() for _ in range(2 + JOBS))
             above = self.switch("top", top, "1Gbps")
             below = self.switch("leaf", leaf, "100Mbps", top)
             self.await_neighbour(above)

@@ -4,11 +4,13 @@ pkg-config, CMake, man pages, services. Called with the path of the program in i
 import glob
 import os
 import re
-import socket
 import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from ports import free_port  # noqa: E402
 
 BUILD = os.path.dirname(os.path.abspath(sys.argv.pop(1)))
 WAIT_S = 120  # guards against hanging only
@@ -39,12 +41,6 @@ def run(*command, status=0, **more):
     if done.returncode != status:
         raise AssertionError(f"{command}: status {done.returncode}\n{done.stdout}{done.stderr}")
     return done
-
-
-def free_port():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class PackageTest(unittest.TestCase):

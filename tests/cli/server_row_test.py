@@ -14,25 +14,12 @@ import termios
 import time
 import unittest
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from ports import free_row  # noqa: E402
+
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 COUNT = 3  # ports of the row
 PATIENCE_S = 60
-
-
-def free_row():
-    """The first of COUNT UDP ports in a row that nobody uses."""
-    for first in range(20000 + os.getpid() % 10000, 60000, COUNT):
-        found = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(COUNT)]
-        try:
-            for i, one in enumerate(found):
-                one.bind(("127.0.0.1", first + i))
-            return first
-        except OSError:
-            continue
-        finally:
-            for one in found:
-                one.close()
-    raise AssertionError("no ports are free")
 
 
 def is_alive(pid):
@@ -46,7 +33,7 @@ def is_alive(pid):
 class ServerRowTest(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
-        self.first = free_row()
+        self.first = free_row(COUNT)
         self.row = f"127.0.0.1:{self.first}-{self.first + COUNT - 1}"
         self.config = os.path.join(self.folder.name, "server.yaml")
         self.log = os.path.join(self.folder.name, "log")

@@ -4,11 +4,13 @@ errors of MPI. Called with an MPI's launcher, the library, the program mpi_cases
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from ports import free_port  # noqa: E402
 
 LAUNCHER, LIBRARY, PROGRAM, GRADWIRE = sys.argv[1:5]
 IS_OPENMPI = LAUNCHER.endswith("openmpi")
@@ -66,9 +68,7 @@ class MpiTest(unittest.TestCase):
         self.assert_sums(launch("sums", inside=HOSTS, GRADWIRE_MPI_DOUBLE="yes"), chosen)
 
     def test_sums__by_a_server(self):
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.bind(("127.0.0.1", 0))
-            name = f"127.0.0.1:{probe.getsockname()[1]}"
+        name = f"127.0.0.1:{free_port()}"
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
             config.write(f"listen: {name}\nmulticast: none\n")
             config.flush()

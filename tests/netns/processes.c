@@ -8,10 +8,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,7 +23,10 @@
 
 enum {
     CHILDREN_MAX = 64,
-    PORTS_MAX = 16,
+    /* Below those that the kernel gives to whoever asks for any. */
+    PORT_FIRST = 10000,
+    PORT_COUNT = 20000,
+    PORT_STEP = 64, /* between those of processes one after the other */
     /* The values of a tensor: multiples of 1/64 below 1, which sum without rounding. */
     VALUE_STEPS = 64,
     /* Times so much they are still exact, but the integers of a sum saturate. */
@@ -116,19 +121,37 @@ static void show_logs(void)
                         (int)daemons[i]->log_size, daemons[i]->log);
 }
 
+/*
+ * Claims a port for the life of this process. A claim is a name among abstract sockets, of which
+ * each network namespace has its own, as it has of ports; tests/ports.py does the same.
+ */
+static bool claim_port(uint16_t port)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int length = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "gradwire-port-%u", port);
+    int claim = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), probe;
+    char error[GW_NET_ERROR_MAX];
+    struct gw_sock_addr addr;
+    assert_true(claim >= 0);
+    assert_int_equal(gw_sock_addr_parse("127.0.0.1", port, &addr), 0);
+    socklen_t size = (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1 + (socklen_t)length;
+    bool is_ours = bind(claim, (struct sockaddr *)&name, size) == 0 &&
+                   gw_sock_open_row(&addr, 1, 0, &probe, error) == 0;
+    close(is_ours ? probe : claim);
+    return is_ours;
+}
+
 void gw_test_free_ports(uint16_t *ports, uint32_t count)
 {
-    int fds[PORTS_MAX];
-    char error[GW_NET_ERROR_MAX];
-    assert_true(count <= PORTS_MAX);
-    for (uint32_t i = 0; i < count; i++) {
-        struct gw_sock_addr addr;
-        assert_int_equal(gw_sock_addr_parse("127.0.0.1", 0, &addr), 0);
-        assert_int_equal(gw_sock_open_row(&addr, 1, 0, &fds[i], error), 0);
-        ports[i] = gw_sock_addr_port(&addr);
+    static uint32_t tried;
+    uint32_t found = 0;
+    while (found < count && tried < PORT_COUNT) {
+        uint32_t place = (uint32_t)getpid() * PORT_STEP + tried++;
+        uint16_t port = (uint16_t)(PORT_FIRST + place % PORT_COUNT);
+        if (claim_port(port))
+            ports[found++] = port;
     }
-    for (uint32_t i = 0; i < count; i++)
-        close(fds[i]);
+    assert_int_equal(found, count);
 }
 
 /* Takes what the daemon has said; false: it has closed its log. */

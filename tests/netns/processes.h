@@ -64,7 +64,7 @@ struct gw_test_worker {
     char text[256];
 };
 
-/* Fills `ports` with numbers of UDP ports of 127.0.0.1 that nobody uses. */
+/* Fills `ports` with UDP ports of 127.0.0.1 that nobody uses, nor another test as long as this. */
 void gw_test_free_ports(uint16_t *ports, uint32_t count);
 
 /* Starts `gradwire KIND` at 127.0.0.1:port; `more` are further lines of its config. */

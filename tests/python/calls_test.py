@@ -11,7 +11,8 @@ import unittest.mock
 import weakref
 
 import numpy as np
-from ranks import free_port, in_threads
+from ports import free_port
+from ranks import in_threads
 
 import gradwire
 

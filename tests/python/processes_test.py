@@ -11,7 +11,8 @@ import time
 import unittest
 
 import numpy as np
-from ranks import WAIT_S, ProcessCase, free_port
+from ports import free_port
+from ranks import WAIT_S, ProcessCase
 
 import gradwire
 

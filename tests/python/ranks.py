@@ -2,22 +2,17 @@
 
 import multiprocessing
 import os
-import socket
 import threading
 import unittest
 from concurrent.futures import ThreadPoolExecutor
+
+from ports import free_port
 
 import gradwire
 
 WAIT_S = 120  # guards against hanging only
 
 _in_memory = threading.Lock()
-
-
-def free_port():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def in_threads(world, body, **options):

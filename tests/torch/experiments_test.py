@@ -10,7 +10,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from groups import WAIT_S, free_port
+from groups import WAIT_S
+from ports import free_port
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TASK = f"{Path(__file__).parent / 'profile_test.py'}:task"

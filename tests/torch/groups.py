@@ -1,20 +1,14 @@
 """Ranks of PyTorch as processes, for tests: each joins a group, and runs a function."""
 
 import os
-import socket
 import unittest
 
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as processes
+from ports import free_port
 
 WAIT_S = 120  # guards against hanging only
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def _run(rank, world, port, body, ends):

@@ -15,7 +15,8 @@ from unittest import mock
 
 import torch
 import torch.distributed as dist
-from groups import WAIT_S, GroupCase, free_port
+from groups import WAIT_S, GroupCase
+from ports import free_port
 from torch import nn
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
