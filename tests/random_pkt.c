@@ -46,7 +46,7 @@ static void fill_answer(struct gw_prng *prng, struct gw_pkt *pkt)
     bool is_nack = pkt->q.kind == GW_PKT_NACK;
     pkt->q.flags = (uint8_t)any32(prng) & (GW_PKT_ECHO_CE | GW_PKT_GIVEN_UP);
     if (is_nack && !(pkt->q.flags & GW_PKT_GIVEN_UP) && gw_prng_below(prng, 2))
-        pkt->q.flags |= GW_PKT_NOT_READY;
+        pkt->q.flags |= gw_prng_below(prng, 2) ? GW_PKT_NOT_READY : GW_PKT_READY;
     pkt->seq = gw_prng_below(prng, 100000);
     pkt->echo_entropy = (uint16_t)any32(prng);
     pkt->ack.cum = gw_prng_below(prng, 100000);

@@ -39,7 +39,8 @@ enum gw_hail_mark {
     GW_HAIL_BARE = 1,      /* RENDEZVOUS: the data is without payload (simulation) */
     GW_HAIL_NOT_READY = 1, /* ACCEPT: there is no memory for the message yet, all was dropped */
     GW_HAIL_REFUSED = 2,   /* ACCEPT: there will not be; it is too long */
-    GW_HAIL_LAST = 1,      /* REQUEST: of the round */
+    GW_HAIL_READY = 4, /* ACCEPT: now there is, as of a rendezvous that was answered NOT_READY */
+    GW_HAIL_LAST = 1,  /* REQUEST: of the round */
     /* REPORT: four bits that say which of the entropies were of packets with CE, and how many
      * entropies there are. */
     GW_HAIL_ECHOES_SHIFT = 4,

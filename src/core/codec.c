@@ -29,6 +29,7 @@ _Static_assert((int)GW_PKT_ECHO_CE == GW_WIRE_ECHO_CE, "flags agree");
 _Static_assert((int)GW_PKT_ACK_NOW == GW_WIRE_ACK_NOW, "flags agree");
 _Static_assert((int)GW_PKT_GIVEN_UP == GW_WIRE_GIVEN_UP, "flags agree");
 _Static_assert((int)GW_PKT_NOT_READY == GW_WIRE_NOT_READY, "flags agree");
+_Static_assert((int)GW_PKT_READY == GW_WIRE_READY, "flags agree");
 _Static_assert((int)GW_PKT_ON_CREDIT == GW_WIRE_ON_CREDIT, "flags agree");
 _Static_assert((int)GW_PKT_LAST_FREE == GW_WIRE_LAST_FREE, "flags agree");
 _Static_assert((int)GW_PKT_STARVED == GW_WIRE_STARVED, "flags agree");

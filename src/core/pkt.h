@@ -39,7 +39,7 @@
 enum gw_pkt_kind {
     GW_PKT_DATA = 0,  /* one fragment of a flow's message */
     GW_PKT_ACK = 1,   /* data arrived, or enough of it has */
-    GW_PKT_NACK = 2,  /* data arrived trimmed, or (NOT_READY) too early */
+    GW_PKT_NACK = 2,  /* data arrived trimmed, or too early (NOT_READY, later READY) */
     GW_PKT_GRAD = 3,  /* one fragment of a worker's tensor, or of a sum, on its way to the server */
     GW_PKT_PARAM = 4, /* one fragment of the result, on its way to the workers */
     GW_PKT_JOB = 5,   /* job control; see core/job.h */
@@ -67,6 +67,7 @@ enum gw_pkt_flag {
     GW_PKT_ACK_NOW = 16,  /* on data: acknowledge at once, do not coalesce */
     GW_PKT_GIVEN_UP = 32, /* on ACK and NACK: what was lost need not be sent again, see flow_rx.h */
     GW_PKT_NOT_READY = 128, /* on NACK: dropped, since there is no memory for the message yet */
+    GW_PKT_READY = 16,      /* on NACK: now there is */
     GW_PKT_BLAST = 32,      /* on data: not acknowledged, see blast_hail.h */
     /* On data of a flow whose sender waits for credit, see credit.h. */
     GW_PKT_ON_CREDIT = 8,  /* it is such a flow */

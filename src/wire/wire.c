@@ -52,8 +52,8 @@ static bool data_fits(uint8_t flags, uint32_t length)
 /* A message for which there is no memory has lost nothing yet. */
 static bool answer_fits(uint8_t flags, uint32_t length)
 {
-    const uint8_t both = GW_WIRE_GIVEN_UP | GW_WIRE_NOT_READY;
-    return length == gw_wire_answer_size(flags) && (flags & both) != both;
+    const uint8_t one_of = flags & (GW_WIRE_GIVEN_UP | GW_WIRE_NOT_READY | GW_WIRE_READY);
+    return length == gw_wire_answer_size(flags) && (one_of & (one_of - 1)) == 0;
 }
 
 static bool agg_length_fits(uint32_t length)

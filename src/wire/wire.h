@@ -54,7 +54,8 @@
  * cumulative number are settled: they arrived or, as GIVEN_UP says, some of them did not and need
  * not come any more. If a GIVEN_UP ACK's number is that of all packets, the flow has ended, and in
  * place of the mask is how many bytes of payload arrived: word 1 the upper half, word 0 the lower.
- * On a NACK, GIVEN_UP speaks of the packet that it echoes, and NOT_READY is not set.
+ * On a NACK at most one of GIVEN_UP, which speaks of the packet that it echoes, NOT_READY and READY
+ * is set.
  *
  * Gradient and parameter (44 bytes, then the values): as above up to 28, where the flow is the job
  * and the packet number that of the fragment, then
@@ -211,6 +212,7 @@ enum gw_wire_flag {
     GW_WIRE_GIVEN_UP = 32,    /* answer: what was lost need not be sent again */
     GW_WIRE_MASK = 64,        /* answer: the mask follows */
     GW_WIRE_NOT_READY = 128,  /* NACK: there is no memory for the message yet */
+    GW_WIRE_READY = 16,       /* NACK: now there is */
     GW_WIRE_ON_CREDIT = 8,    /* data: the sender waits for credit */
     GW_WIRE_LAST_FREE = 64,   /* data: the last packet before credit has come */
     GW_WIRE_STARVED = 128,    /* data: sent without credit, nothing else is in flight */

@@ -341,6 +341,7 @@ static void message_act(struct world *w, uint32_t tag)
         message->is_posted = gw_endpoint_expect(w->hosts[message->dst], message->src, tag,
                                                 message->memory + GUARD, message->bytes) == 0;
         message->post_at = gw_time_add(w->now, RETRY);
+        collect_ready(w, message->dst);
     }
     if (message->state != MESSAGE_WAITS || gw_time_before(w->now, message->send_at))
         return;

@@ -129,6 +129,8 @@ uint8_t gw_blast_rx_open(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_ti
     if ((is_bare || posted) && gw_endpoint_has_event_room(ep))
         blast = take_place(ep);
     if (!blast) {
+        if (!is_bare && !posted)
+            gw_early_note(ep, pkt);
         ep->stats.rendezvous_early++;
         return GW_HAIL_NOT_READY;
     }

@@ -90,7 +90,11 @@ static void hear_accept(struct gw_endpoint *ep, struct gw_blast_tx *blast, const
         gw_blast_tx_fail(ep, blast, now);
         return;
     }
-    if (pkt->hail.marks & GW_HAIL_NOT_READY) {
+    if (pkt->hail.marks & GW_HAIL_READY) {
+        blast->holds = 0;
+        if (blast->hold_at != GW_TIME_NEVER)
+            blast->hold_at = now;
+    } else if (pkt->hail.marks & GW_HAIL_NOT_READY) {
         hold(ep, blast, now);
     } else if (!blast->is_accepted) {
         /* A copy opened the flow, before which all was dropped. */

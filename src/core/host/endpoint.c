@@ -341,6 +341,7 @@ int gw_endpoint_expect_part(struct gw_endpoint *ep, const struct gw_expect *expe
         ep->expect_end = ep->expect_end > i ? ep->expect_end : i + 1;
         if (expect->arrived)
             memset(expect->arrived, 0, gw_bit_words(expect->packets_max) * sizeof(uint64_t));
+        gw_early_tell(ep, expect->peer, expect->tag);
         return GW_OK;
     }
     return GW_ERR_NO_ROOM;

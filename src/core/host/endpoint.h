@@ -224,8 +224,8 @@ int gw_endpoint_send(struct gw_endpoint *endpoint, const struct gw_send *send, u
 
 /*
  * Posts memory for the message `tag` from `peer`. Payload that arrives for a message without memory
- * is refused; its sender asks again, soon at first, then every few milliseconds, and fails when
- * that has stalled. Returns 0 or GW_ERR_NO_ROOM.
+ * is refused; its sender is told when there is, and asks again, soon at first, then every few
+ * milliseconds, and fails when that has stalled. Returns 0 or GW_ERR_NO_ROOM.
  */
 int gw_endpoint_expect(struct gw_endpoint *endpoint, uint32_t peer, uint32_t tag, void *data,
                        uint64_t bytes);

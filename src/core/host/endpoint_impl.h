@@ -17,6 +17,7 @@
 #include "base/map.h"
 #include "base/pacer.h"
 #include "core/host/app.h"
+#include "core/host/early.h"
 #include "core/host/past_flows.h"
 #include "core/pause.h"
 
@@ -93,6 +94,7 @@ struct gw_endpoint {
                             for others, and every unknown flow is looked for among them */
     struct gw_endpoint_cfg cfg;
     struct gw_endpoint_stats stats;
+    struct gw_early early;
 };
 
 #define GW_FLOW_NONE UINT32_MAX /* index of no flow */

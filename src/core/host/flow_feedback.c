@@ -220,6 +220,10 @@ void gw_flow_tx_nack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time n
     struct gw_tx_flow *flow = feedback_flow(ep, pkt);
     if (!flow)
         return;
+    if (pkt->q.flags & GW_PKT_READY) {
+        gw_flow_tx_release(ep, flow, now);
+        return;
+    }
     const struct gw_transport *transport = flow->transport;
     uint32_t at = pkt->seq & ep->span_mask;
     const struct gw_tx_record *record = &flow->records[at];

@@ -5,7 +5,7 @@
  * A receiver that has no memory for the message yet says so: then nothing counts as lost by the
  * network, and single packets ask again, at growing distances, until one is acknowledged (as a
  * receiver that is not ready in InfiniBand, Architecture Specification volume 1,
- * section 9.7.5.2.8).
+ * section 9.7.5.2.8), or the receiver says that it is ready.
  */
 #include "core/host/flow_tx.h"
 
@@ -179,6 +179,18 @@ void gw_flow_tx_hold(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time no
     flow->unpaid = 0;
     flow->pace_at = gw_time_add(now, (flow->path.brtt >> HOLD_SHIFT_FIRST) << flow->holds);
     flow->holds += flow->holds < HOLD_SHIFT_MAX;
+    gw_flow_tx_wake(ep, flow, now);
+}
+
+void gw_flow_tx_release(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now)
+{
+    if (!flow->is_held || flow->holds == 0)
+        return;
+    flow->is_held = false;
+    flow->holds = 0;
+    flow->pace_at = now;
+    /* What it has lost may need credit now, and only the timer asks for that. */
+    gw_endpoint_arm_by(ep, gw_tx_index(ep, flow), gw_time_add(now, flow->rto));
     gw_flow_tx_wake(ep, flow, now);
 }
 

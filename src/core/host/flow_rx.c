@@ -5,8 +5,8 @@
  * Any data packet that can be stored opens a flow, since each carries all that is needed. A flow
  * that is done stays as long as its place is not needed, to answer duplicates; one that failed, to
  * leave its packets unanswered. After that past_flows.h knows it, so that it does not open again.
- * Payload for which no memory is posted is dropped with a NACK that says so; nothing is remembered
- * of it.
+ * Payload for which no memory is posted is dropped with a NACK that says so, and another when there
+ * is (early.h).
  *
  * On credit a trimmed packet opens a flow as well, since it is to be granted again.
  */
@@ -106,6 +106,8 @@ static bool is_expected(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_tim
     const struct gw_expect *posted =
         has_payload ? gw_endpoint_find_memory(ep, pkt->src, pkt->data.tag) : NULL;
     bool is_short = posted && least_bytes(pkt) > posted->bytes;
+    if (has_payload && !posted)
+        gw_early_note(ep, pkt);
     if (has_payload && (!posted || is_short))
         tell_unexpected(ep, pkt, posted ? posted->bytes : 0, now);
     return !has_payload ||

@@ -212,6 +212,8 @@ void gw_flow_tx_lose_before(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_
 
 /* The receiver is not ready: what is in flight is dropped there, and one packet asks again. */
 void gw_flow_tx_hold(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now);
+/* It is now: all leaves that the window allows. */
+void gw_flow_tx_release(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now);
 
 void gw_flow_tx_expire(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now);
 

@@ -397,8 +397,8 @@ static void wire_validate__knows_the_flags_of_each_kind(void **state)
                                       GW_WIRE_ON_CREDIT | GW_WIRE_LAST_FREE | GW_WIRE_STARVED |
                                       GW_WIRE_BLAST;
     static const uint8_t answer_plain = GW_WIRE_GIVEN_UP | GW_WIRE_ECHO_CE;
-    static const uint8_t nack_plain = GW_WIRE_GIVEN_UP | GW_WIRE_ECHO_CE | GW_WIRE_NOT_READY;
-    static const uint8_t contradiction = GW_WIRE_GIVEN_UP | GW_WIRE_NOT_READY;
+    static const uint8_t one_of = GW_WIRE_GIVEN_UP | GW_WIRE_NOT_READY | GW_WIRE_READY;
+    static const uint8_t nack_plain = GW_WIRE_ECHO_CE | one_of;
     for (int which = 0; which < SAMPLES; which++) {
         uint8_t bytes[GW_WIRE_HDR_MAX] = {0};
         uint32_t length = make_sample(which, bytes);
@@ -421,7 +421,7 @@ static void wire_validate__knows_the_flags_of_each_kind(void **state)
             else
                 good = (flags & ~(which == NACK ? nack_plain : answer_plain)) ==
                            (which == ACK_MASK ? GW_WIRE_MASK : 0) &&
-                       (flags & contradiction) != contradiction;
+                       __builtin_popcount(flags & one_of) <= 1;
             bytes[3] = (uint8_t)flags;
             assert_int_equal(gw_wire_validate(bytes, length, &kind),
                              good ? GW_OK : GW_ERR_MALFORMED);

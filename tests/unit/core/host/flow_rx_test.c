@@ -502,6 +502,7 @@ static void flow_rx_payload__goes_to_its_place(void **state)
         if (attempt == 0) {
             assert_true(fixture_stats(&f)->refused == 3);
             assert_int_equal(gw_endpoint_expect(f.endpoint, THEIRS, FLOW, received, BYTES), GW_OK);
+            assert_int_equal(answer(&f).q.flags, GW_PKT_READY);
         }
     }
     assert_true(fixture_event(&f).bytes == BYTES);

@@ -1,0 +1,159 @@
+/* Messages that come before there is memory for them: both ends, with the other played by the test.
+ */
+#include "unit/core/host/blast_fixture.h"
+
+#include "core/host/early.h"
+
+static unsigned char memory[MTU];
+
+/* An endpoint of flows and blasts, with a window of four packets. */
+static void open(struct endpoint_fixture *f)
+{
+    struct gw_endpoint_cfg cfg = blast_cfg();
+    cfg.expect_max = GW_EARLY_MAX + 1;
+    fixture_open(f, &cfg, "4000");
+}
+
+/* A packet with payload of a message that nobody expects is refused. */
+static struct gw_pkt come_early(struct endpoint_fixture *f, uint32_t flow)
+{
+    struct gw_pkt data = fixture_data(flow, 0, 1), back;
+    data.buf = gw_buf_claim(&f->host.bufs);
+    fixture_input(f, &data);
+    assert_int_equal(fixture_pull(f, &back, 1), 1);
+    assert_int_equal(back.q.flags, GW_PKT_NOT_READY);
+    return data;
+}
+
+static void expect(struct endpoint_fixture *f, uint32_t tag)
+{
+    assert_int_equal(gw_endpoint_expect(f->endpoint, THEIRS, tag, memory, sizeof(memory)), GW_OK);
+}
+
+static void early__is_told_of_memory_once(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_pkt back;
+    open(&f);
+    struct gw_pkt data = come_early(&f, FLOW);
+    come_early(&f, FLOW);
+    expect(&f, FLOW + 1);
+    blast_hears_nothing(&f);
+    expect(&f, FLOW);
+    assert_int_equal(fixture_pull(&f, &back, 1), 1);
+    assert_true(back.q.kind == GW_PKT_NACK && back.q.flags == GW_PKT_READY);
+    assert_true(back.dst == THEIRS && back.flow == FLOW && back.seq == 0);
+    assert_true(back.sent_at == data.sent_at && back.echo_entropy == data.entropy);
+    expect(&f, FLOW);
+    blast_hears_nothing(&f);
+    fixture_close(&f);
+}
+
+/* What came first gives way; who is not told asks again. */
+static void early__is_noted_in_bounded_memory(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_pkt back;
+    open(&f);
+    for (uint32_t i = 0; i <= GW_EARLY_MAX; i++)
+        come_early(&f, FLOW + i);
+    expect(&f, FLOW);
+    blast_hears_nothing(&f);
+    for (uint32_t i = 1; i <= GW_EARLY_MAX; i++) {
+        expect(&f, FLOW + i);
+        assert_int_equal(fixture_pull(&f, &back, 1), 1);
+        assert_int_equal(back.flow, FLOW + i);
+    }
+    fixture_close(&f);
+}
+
+static void early__without_a_packet_is_not_told(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    open(&f);
+    come_early(&f, FLOW);
+    struct gw_pkt_fifo hoard = fixture_hoard(&f);
+    expect(&f, FLOW);
+    assert_true(fixture_stats(&f)->pool_empty == 1);
+    fixture_give_back(&f, &hoard);
+    blast_hears_nothing(&f);
+    fixture_close(&f);
+}
+
+static struct gw_pkt said(const struct gw_pkt *data, uint8_t flag)
+{
+    struct gw_pkt nack = fixture_answer(data, GW_PKT_NACK, 0);
+    nack.q.flags = flag;
+    return nack;
+}
+
+/* All that the window allows leaves at once. */
+static void early__sender_goes_on_when_told(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_pkt pkts[8], again[8];
+    open(&f);
+    fixture_send(&f, 10 * MTU);
+    assert_int_equal(fixture_pull(&f, pkts, 8), 4);
+    struct gw_pkt ready = said(&pkts[0], GW_PKT_READY);
+    fixture_input(&f, &ready); /* nobody has said that it is not */
+    assert_int_equal(fixture_pull(&f, again, 8), 0);
+    for (uint32_t i = 0; i < 4; i++) {
+        struct gw_pkt no = said(&pkts[i], GW_PKT_NOT_READY);
+        fixture_input(&f, &no);
+    }
+    assert_int_equal(fixture_pull(&f, again, 8), 0);
+    fixture_input(&f, &ready);
+    assert_int_equal(fixture_pull(&f, again, 8), 4);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal(again[i].seq, i);
+    fixture_input(&f, &ready);
+    assert_int_equal(fixture_pull(&f, again, 8), 0);
+    assert_true(fixture_stats(&f)->timeouts == 0);
+    fixture_close(&f);
+}
+
+static void early__blast_is_told_and_says_rendezvous_again(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_pkt pkts[8];
+    open(&f);
+    struct gw_pkt pkt = blast_rendezvous(FLOW, 1, 0, f.now);
+    pkt.hail.marks = 0;
+    fixture_input(&f, &pkt);
+    assert_int_equal(blast_hears(&f, GW_HAIL_ACCEPT).hail.marks, GW_HAIL_NOT_READY);
+    expect(&f, TAG);
+    pkt = blast_hears(&f, GW_HAIL_ACCEPT);
+    assert_true(pkt.hail.marks == GW_HAIL_READY && pkt.flow == FLOW && pkt.sent_at == f.now);
+
+    f.transport = gw_test_transport("dlcp", "spray", "trim");
+    uint32_t flow = fixture_send(&f, MTU);
+    fixture_pull(&f, pkts, 8);
+    pkt = blast_hail(GW_HAIL_ACCEPT, flow, f.now);
+    pkt.hail.marks = GW_HAIL_NOT_READY;
+    fixture_input(&f, &pkt);
+    blast_hears_nothing(&f);
+    pkt.hail.marks = GW_HAIL_READY;
+    fixture_input(&f, &pkt);
+    blast_wait(&f, 0);
+    assert_true(fixture_pull(&f, pkts, 8) >= 1);
+    assert_int_equal(pkts[0].hail.op, GW_HAIL_RENDEZVOUS);
+    fixture_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(early__is_told_of_memory_once),
+        cmocka_unit_test(early__is_noted_in_bounded_memory),
+        cmocka_unit_test(early__without_a_packet_is_not_told),
+        cmocka_unit_test(early__sender_goes_on_when_told),
+        cmocka_unit_test(early__blast_is_told_and_says_rendezvous_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
