@@ -141,6 +141,11 @@ static int check(const struct training *cfg, const struct gw_job_options *option
         return gw_workload_refuse(ctx, GW_ERR_INVALID,
                                   "synchronous: only servers (via: ps) can answer each worker by "
                                   "itself");
+    if (draft->coll && draft->coll->exchanges && gw_job_worth_loses(&options->worth))
+        return gw_workload_refuse(ctx, GW_ERR_INVALID,
+                                  "bound: via %s each pair makes a result of its own, of which "
+                                  "nothing may be missing",
+                                  draft->coll->algo.name);
     if (cfg->fusion && draft->via == GW_JOB_VIA_PUSH && gw_job_worth_loses(&options->worth))
         return gw_workload_refuse(ctx, GW_ERR_INVALID,
                                   "fusion: with a bound, a server (via: ps) knows the size of a "

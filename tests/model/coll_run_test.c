@@ -56,10 +56,10 @@ static void coll_run__gives_the_bits_of_the_schedule(void **state)
 static void coll_run__is_the_same_whatever_is_lost(void **state)
 {
     (void)state;
-    static const char *const colls[] = {"ring", "halving-doubling"};
+    static const char *const colls[] = {"ring", "halving-doubling", "doubling"};
     for (uint32_t c = 0; c < GW_COUNT_OF(colls); c++)
         for (uint32_t world = 2; world <= WORLD_MAX; world += world < 4 ? 1 : 4) {
-            if (world == 3 && c == 1)
+            if (world == 3 && c > 0)
                 continue;
             struct setup setup = {.coll = colls[c], .world = world, .segment = 3000, .flows = 3};
             struct model m;
@@ -144,7 +144,7 @@ static void coll_run__segments_overlap(void **state)
 static void coll_run__waits_for_who_begins_late(void **state)
 {
     (void)state;
-    static const char *const colls[] = {"ring", "halving-doubling"};
+    static const char *const colls[] = {"ring", "halving-doubling", "doubling"};
     for (uint32_t c = 0; c < GW_COUNT_OF(colls); c++) {
         struct model m;
         model_open(&m, &(struct setup){.coll = colls[c], .world = 4, .segment = 4000, .flows = 4});
@@ -166,6 +166,8 @@ static void coll_run__waits_for_room_in_the_endpoint(void **state)
         {.coll = "ring", .world = 3, .segment = 400, .flows = 2, .expect_max = 1},
         {.coll = "halving-doubling", .world = 4, .segment = 400, .flows = 8, .tx_flows_max = 2},
         {.coll = "halving-doubling", .world = 4, .segment = 400, .flows = 2, .expect_max = 3},
+        {.coll = "doubling", .world = 4, .segment = 400, .flows = 2, .expect_max = 2},
+        {.coll = "doubling", .world = 2, .segment = 400, .flows = 8, .tx_flows_max = 1},
         {.coll = "ring", .world = 2, .segment = 4, .flows = 1},
         {.coll = "ring", .world = 4, .segment = 4000, .flows = 4, .queue_max = 5 * (MTU + HDR)},
     };
@@ -372,6 +374,53 @@ static void coll_run__refuses_what_it_cannot_run(void **state)
     model_close(&m);
 }
 
+/*
+ * Where pairs exchange, the tensor is the caller's again while copies of it are still under way:
+ * whatever becomes of it then, and is lost, the others have the same bits.
+ */
+static void coll_run__gives_back_the_tensor_of_an_exchange(void **state)
+{
+    (void)state;
+    enum { CALLS = 60, COUNT = 2000 };
+    const struct setup setup = {.coll = "doubling", .world = 4, .segment = 3000, .flows = 3};
+    const uint32_t size = COUNT * sizeof(float);
+    uint32_t early = 0;
+    struct model m;
+    model_open(&m, &setup);
+    model_worsen(&m);
+    for (uint32_t i = 0; i < CALLS; i++) {
+        unsigned char *results[WORLD_MAX];
+        struct call call = {COUNT, GW_DTYPE_F32, GW_OP_SUM, i};
+        bool is_back[WORLD_MAX] = {false};
+        uint32_t running = setup.world;
+        fill_all(&m, &call, results);
+        for (uint32_t rank = 0; rank < setup.world; rank++)
+            start(&m, rank, &call);
+        while (running) {
+            assert_true(model_step(&m, GW_TIME_NEVER));
+            running = 0;
+            for (uint32_t rank = 0; rank < setup.world; rank++) {
+                struct worker *worker = &m.workers[rank];
+                running += state_of(worker) == GW_COLL_RUN_RUNNING;
+                if (is_back[rank] || !gw_coll_run_leaves_call(worker->run))
+                    continue;
+                early += state_of(worker) == GW_COLL_RUN_RUNNING;
+                assert_memory_equal(worker->tensor, results[rank], size);
+                memset(worker->tensor, 0xff, size);
+                is_back[rank] = true;
+            }
+        }
+        for (uint32_t rank = 0; rank < setup.world; rank++) {
+            assert_true(is_back[rank]);
+            free(results[rank]);
+        }
+        move_tags(&m, &call);
+    }
+    assert_true(early > CALLS);
+    assert_true(stats_of(&m).retransmits > 100);
+    model_close(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,6 +430,7 @@ int main(void)
         cmocka_unit_test(coll_run__segments_overlap),
         cmocka_unit_test(coll_run__waits_for_who_begins_late),
         cmocka_unit_test(coll_run__waits_for_room_in_the_endpoint),
+        cmocka_unit_test(coll_run__gives_back_the_tensor_of_an_exchange),
         cmocka_unit_test(coll_run__shares_an_endpoint),
         cmocka_unit_test(coll_run__ignores_what_it_does_not_await),
         cmocka_unit_test(coll_run__ends_at_once_when_alone),

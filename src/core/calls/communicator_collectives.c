@@ -88,6 +88,19 @@ void gw_communicator_meet(struct gw_communicator *comm, gw_time now)
     comm->kept_count = left;
 }
 
+/* The schedule of a call. Two ranks exchange what is one message, in one step instead of two; of more
+ * each adds up a half, which is less work. */
+static const struct gw_coll_ops *schedule_of(const struct gw_communicator *comm,
+                                             const struct gw_call *call, enum gw_coll_kind kind)
+{
+    if (kind != GW_COLL_ALLREDUCE)
+        return gw_coll_for(kind);
+    if (call->parts)
+        return gw_communicator_parts_coll(call);
+    bool is_short = call->count <= comm->cfg.segment / gw_dtype_size(call->type);
+    return comm->cfg.world == 2 && is_short ? &gw_coll_doubling : gw_coll_for(kind);
+}
+
 /* What a call is to a run, but for its tag. */
 static struct gw_coll_call collective_of(struct gw_communicator *comm, uint32_t number)
 {
@@ -100,7 +113,7 @@ static struct gw_coll_call collective_of(struct gw_communicator *comm, uint32_t 
     const struct gw_call *call = &slot->call;
     bool has_root = call->kind == GW_CALL_REDUCE || call->kind == GW_CALL_BROADCAST;
     struct gw_coll_call collective = {
-        .coll = gw_coll_for(kinds[call->kind]),
+        .coll = schedule_of(comm, call, kinds[call->kind]),
         .tensor = {.in = call->in,
                    .out = call->out,
                    .count = call->count,
@@ -113,8 +126,6 @@ static struct gw_coll_call collective_of(struct gw_communicator *comm, uint32_t 
         collective.parts = call->parts;
         collective.fragment = gw_communicator_fragment(comm, call);
     }
-    if (call->parts && call->kind == GW_CALL_ALLREDUCE)
-        collective.coll = gw_communicator_parts_coll(call);
     if (call->kind == GW_CALL_BROADCAST)
         tensor->in = call->out;
     if (call->kind == GW_CALL_BROADCAST || call->kind == GW_CALL_ALLGATHER)
@@ -211,10 +222,13 @@ static void begin(struct gw_communicator *comm, struct gw_communicator_run *run,
 static void look_at(struct gw_communicator *comm, struct gw_communicator_run *run, gw_time now)
 {
     struct gw_coll_run_status status = gw_coll_run_status(run->run);
-    if (status.state == GW_COLL_RUN_RUNNING)
+    bool is_running = status.state == GW_COLL_RUN_RUNNING, was_left = run->is_left;
+    if (is_running && (was_left || !gw_coll_run_leaves_call(run->run)))
         return;
-    run->is_running = false;
-    if (status.state == GW_COLL_RUN_DONE)
+    run->is_running = run->is_left = is_running;
+    if (status.state == GW_COLL_RUN_DONE && was_left)
+        return;
+    if (status.state != GW_COLL_RUN_FAILED)
         gw_communicator_end(comm, run->slot,
                             &(struct gw_communicator_event){.kind = GW_COMMUNICATOR_DONE,
                                                             .missing = status.missing});
@@ -262,11 +276,20 @@ uint32_t gw_communicator_unreached(struct gw_communicator *comm)
                                          : comm->cfg.world;
 }
 
+/* Whether others may not have ended the last call, so that they would refuse what the next sends. */
+static bool is_left(const struct gw_communicator *comm)
+{
+    bool is_left = false;
+    for (uint32_t i = 0; i < comm->run_count; i++)
+        is_left |= comm->runs[i].is_left;
+    return is_left;
+}
+
 /* Whether the run, which is free, can begin the next collective. */
 static bool can_begin(struct gw_communicator *comm, const struct gw_communicator_run *run)
 {
     bool is_for_parts = run - comm->runs >= GW_COMMUNICATOR_RUNS;
-    return comm->collectives.queue.count && has_parts(comm) == is_for_parts &&
+    return comm->collectives.queue.count && has_parts(comm) == is_for_parts && !is_left(comm) &&
            !gw_communicator_is_ahead(comm, next_of(comm)->order) &&
            unreached(comm, is_for_parts, true) == comm->cfg.world;
 }
@@ -393,7 +416,7 @@ void gw_communicator_drop_runs(struct gw_communicator *comm)
     for (uint32_t i = 0; i < comm->run_count; i++)
         if (comm->runs[i].is_running) {
             gw_coll_run_fini(comm->runs[i].run);
-            comm->runs[i].is_running = false;
+            comm->runs[i].is_running = comm->runs[i].is_left = false;
         }
     gw_allocator_give(&comm->cfg.allocator, comm->kept);
     comm->kept = NULL;

@@ -23,7 +23,10 @@
  *
  * All-reduce: an element either is sent off once to be combined elsewhere, after which nothing is
  * combined with it until its result replaces it; or it is among those that the worker completes. So
- * no result of an element reaches a worker before its own value has left.
+ * no result of an element reaches a worker before its own value has left. Or pairs *exchange*: in
+ * each step a worker sends to another what it receives from that one, and both combine the same two
+ * values, to the same bits, since of two values no operation depends on the order. What is sent is
+ * then also what is combined, and nothing of the result may be missing.
  *
  * Reduce-scatter, reduce: what is combined is sent on by the next step, just so, unless it is
  * complete; what else is sent are the worker's own values, of elements that nothing is combined
@@ -71,6 +74,7 @@ struct gw_coll_step {
 struct gw_coll_ops {
     struct gw_algo algo;
     enum gw_coll_kind kind;
+    bool exchanges;                 /* pairs do, in every step */
     bool (*allows)(uint32_t n);     /* n workers, at least 2 */
     uint32_t (*steps)(uint32_t n);  /* equal for all workers */
     uint32_t (*rounds)(uint32_t n); /* at most as many */
@@ -104,8 +108,8 @@ static inline bool gw_coll_keeps_own(enum gw_coll_kind kind)
 /* The schedule of a kind: a ring, or a chain along it. Each worker sends to the next rank alone. */
 const struct gw_coll_ops *gw_coll_for(enum gw_coll_kind kind);
 
-/* The all-reduce by which each worker sends to all others: the fewest hops. */
-extern const struct gw_coll_ops gw_coll_direct;
+/* All-reduces: each worker sends to all others, the fewest hops; pairs exchange, the fewest steps. */
+extern const struct gw_coll_ops gw_coll_direct, gw_coll_doubling;
 
 /* The schedules of all-reduce, to choose from. */
 extern const struct gw_registry gw_coll_registry;

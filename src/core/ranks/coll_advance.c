@@ -5,6 +5,8 @@
  * Each worker sends the messages of a call in the order of coll_row.h, and combines them in this
  * order; they may arrive in any.
  */
+#include <string.h>
+
 #include "base/align.h"
 #include "base/assert.h"
 #include "base/error.h"
@@ -86,11 +88,13 @@ static bool apply_memory(struct gw_coll_run *run, const struct gw_coll_message *
     return true;
 }
 
-/* Combines what has arrived, as far as it is its turn. What replaces is in its place already. */
+/* Combines what has arrived, as far as it is its turn. What replaces is in its place already; where
+ * pairs exchange, a copy of what they had has been made first. */
 static void apply_messages(struct gw_coll_run *run)
 {
     struct gw_coll_message message;
     while (gw_coll_row_next(&run->row, GW_COLL_RECEIVED, &run->applied, &message) &&
+           (!run->copies || gw_coll_cursor_before(run->applied, run->sent)) &&
            (run->cfg.kernels
                 ? apply_memory(run, &message)
                 : gw_coll_cursor_before(run->applied, gw_coll_run_lane(run, message.peer)->next)))
@@ -174,6 +178,16 @@ static uint32_t free_slot(const struct gw_coll_run *run)
     return (uint32_t)__builtin_ctzll(~taken);
 }
 
+/* Copies what is sent to a place, of which there is one for each flow. */
+static struct gw_coll_place *copy(struct gw_coll_run *run, const struct gw_coll_message *message)
+{
+    struct gw_coll_place *place = &run->places[run->lane_count * run->place_count];
+    while (place->state != GW_COLL_PLACE_FREE)
+        place++;
+    memcpy(gw_coll_run_segment(run, place), out_at(run, message), message->bytes);
+    return place;
+}
+
 /* Sends what is ready. Without room for it, another event tries again. */
 static void send_messages(struct gw_coll_run *run, gw_time now)
 {
@@ -182,6 +196,8 @@ static void send_messages(struct gw_coll_run *run, gw_time now)
     while (may_send(run) && gw_coll_row_next(&run->row, GW_COLL_SENT, &run->sent, &message) &&
            is_ready(run, &message, &place)) {
         uint32_t flow;
+        if (run->copies)
+            place = copy(run, &message);
         struct gw_send send = {
             .peer = run->cfg.addresses[message.peer],
             .bytes = message.bytes,

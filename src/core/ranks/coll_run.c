@@ -52,11 +52,11 @@ uint32_t gw_coll_run_sends(const struct gw_coll_run_cfg *cfg)
     return cfg->parts_transport ? 2 * cfg->flows : cfg->flows;
 }
 
-/* Places of all lanes: who combines apart from its own values has one lane. */
+/* Places of all lanes and copies. Who combines apart from its own values has one lane. */
 static uint32_t places_of(const struct gw_coll_run_cfg *cfg)
 {
-    uint32_t awaits = own_awaits(cfg), apart = GW_COLL_PLACES * cfg->flows;
-    return awaits > apart ? awaits : apart;
+    uint32_t all = own_awaits(cfg) + cfg->flows, apart = GW_COLL_PLACES * cfg->flows;
+    return all > apart ? all : apart;
 }
 
 static size_t segments_size(const struct gw_coll_run_cfg *cfg)
@@ -166,6 +166,7 @@ static int start(struct gw_coll_run *run, const struct gw_coll_call *call, bool 
     run->call = *call;
     run->row = row;
     run->tags = (uint32_t)gw_coll_run_tags(run, call);
+    run->copies = call->coll->exchanges && cfg->kernels;
     run->keeps_own = gw_coll_keeps_own(call->coll->kind);
     run->place_count = run->keeps_own ? GW_COLL_PLACES * cfg->flows : cfg->flows;
     GW_ASSERT(run->lane_count * run->place_count <= places_of(cfg));
@@ -324,6 +325,11 @@ bool gw_coll_run_is_summed(const struct gw_coll_run *run)
     return state == GW_COLL_RUN_DONE ||
            (state == GW_COLL_RUN_RUNNING && gw_coll_run_is_through(run, run->applied) &&
             (!run->call.parts || run->parts.is_ended));
+}
+
+bool gw_coll_run_leaves_call(const struct gw_coll_run *run)
+{
+    return run->copies && gw_coll_run_is_summed(run);
 }
 
 struct gw_coll_run_status gw_coll_run_status(const struct gw_coll_run *run)

@@ -14,8 +14,8 @@
  * whatever arrives first. So the schedule alone decides in which order the values of all workers
  * are combined, and the result depends on nothing else. Each sum is rounded to the type, to nearest
  * with ties to even, and travels in the type. One worker completes an element's result, dividing it
- * for an average before it rounds, and all others copy it: all have the same bits.
- * docs/numbers.md has the error.
+ * for an average before it rounds, and all others copy it; or pairs combine the same two values. So
+ * all have the same bits. docs/numbers.md has the error.
  *
  * Parts. Messages of a call that may lose a part are blasts, each with its share of the bound, and
  * only the fragments that arrived are combined (coll_parts.h). What is missing of results at one
@@ -153,5 +153,8 @@ struct gw_coll_run_status gw_coll_run_status(const struct gw_coll_run *run);
 /* Whether the last call's result is there, as far as it is this worker's; others may still lack
  * what this worker sends them. */
 bool gw_coll_run_is_summed(const struct gw_coll_run *run);
+
+/* Whether besides the tensor is the caller's again: what is still under way are copies. */
+bool gw_coll_run_leaves_call(const struct gw_coll_run *run);
 
 #endif

@@ -10,6 +10,9 @@
  * is safe by the contract of schedules: the sum contains what was there, so all of it has arrived
  * where it was sent, and what the flow sends again until it knows is dropped there as a duplicate.
  *
+ * Where pairs exchange, what is sent is a copy, in a place behind those of the lanes. So what arrives
+ * is combined once the copy is made, and does not wait until that is acknowledged.
+ *
  * A receiver answers for a message that is complete as long as it has not needed the place for as
  * many others. So a sender is never more than twice `flows` messages ahead of its oldest that is
  * not acknowledged: whose last ACK was lost would else ask for ever.
@@ -87,6 +90,7 @@ struct gw_coll_run {
     struct gw_coll_row row;
     uint32_t tags;  /* of the call */
     bool keeps_own; /* values at call.tensor.in */
+    bool copies;    /* what it sends, since that is also what it combines */
     bool is_held;   /* takes what arrives and does nothing else: an agreement before its time */
     struct gw_coll_lane *lanes;
     struct gw_coll_place *places; /* as many for each lane */

@@ -144,6 +144,7 @@ static void generate__refuses_what_makes_no_sense(void **state)
     (void)state;
     static const char *const cases[][2] = {
         {"via=tube", "via: unknown: tube; expected ina"},
+        {"via=doubling bound=0.1", "bound: via doubling each pair makes a result of its own"},
         {"via=hd workers=6", "workers: halving-doubling does not allow 6"},
         {"via=ring workers=1", "workers must be from 2"},
         {"model=resnet51", "model"},

@@ -115,11 +115,46 @@ static void communicator_order__does_not_wait_for_what_comes_after(void **state)
     end(&net, memory);
 }
 
+/* Two ranks exchange what is one message: each has the sum after one way. Who goes on at once waits
+ * until the other has it, too, who may be a bit later. */
+static void communicator_order__waits_for_others_to_end(void **state)
+{
+    (void)state;
+    const gw_time one_way = 2 * LATENCY + 2 * GW_US;
+    struct net net;
+    int32_t values[2] = {1, 2};
+    net_start(&net, &pair);
+    for (int32_t sum = 3; sum <= 6; sum *= 2) {
+        for (uint32_t rank = 0; rank < 2; rank++) {
+            start(&net, rank,
+                  &(struct gw_call){.kind = GW_CALL_ALLREDUCE,
+                                    .via = GW_VIA_RING,
+                                    .type = GW_DTYPE_I32,
+                                    .in = &values[rank],
+                                    .out = &values[rank],
+                                    .count = 1});
+            run_for(&net, rank == 0 && sum > 3 ? one_way : 0); /* the next one is late */
+        }
+        run_for(&net, sum > 3 ? 2 * one_way : one_way);
+        for (uint32_t rank = 0; rank < 2; rank++) {
+            assert_int_equal(events_of(&net.ranks[rank], GW_COMMUNICATOR_DONE), 1);
+            assert_int_equal(values[rank], sum);
+            net.ranks[rank].event_count = 0;
+        }
+    }
+    /* Nobody has sent what the other could not take. */
+    for (uint32_t rank = 0; rank < 2; rank++)
+        assert_true(gw_endpoint_stats(net.ranks[rank].host.endpoint)->refused == 0);
+    leave(&net);
+    net_close(&net);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(communicator_order__waits_for_a_collective_of_long_before),
         cmocka_unit_test(communicator_order__does_not_wait_for_what_comes_after),
+        cmocka_unit_test(communicator_order__waits_for_others_to_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
