@@ -95,9 +95,9 @@ enum gradwire_via {
     GRADWIRE_VIA_INA = 0,     /* added up in switches on the way to the server */
     GRADWIRE_VIA_PS = 1,      /* added up by the server alone */
     GRADWIRE_VIA_RING = 2,    /* from rank to rank */
-    GRADWIRE_VIA_DEFAULT = 3, /* of a call: as the job's options say; of a job: ina, but ring for
-                                 more than 256 KiB among three ranks or more without server and
-                                 switch, when all would meet in the link of rank 0 */
+    GRADWIRE_VIA_DEFAULT = 3, /* of a call: as the job's options say; of a job: ina, but ring of two
+                                 ranks, and of more than 256 KiB, without server and switch, when
+                                 all would meet in the link of rank 0 */
 };
 
 /*

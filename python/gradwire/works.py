@@ -25,7 +25,7 @@ from .options import JobOptions
 
 _log = logging.getLogger("gradwire")
 _DEADLINE_MAX_MS = 3600 * 1000
-_RING_WORLD = 3  # from as many ranks on, without server and switch; see gradwire.h
+_PAIR = 2
 _LOOK_S = 0.005
 _EXIT_S = 5.0
 _FOREVER = timedelta(0)  # as PyTorch says it
@@ -290,10 +290,10 @@ def tell_where(job: Job, options: JobOptions) -> None:
         own = f"in rank 0, at {options.get('join')}"
         server, switch = chosen("server", own), chosen("switch", "the server's own")
         way = chosen("via", "default")
-        if way == "default":
-            is_alone = not chosen("server", "") and not chosen("switch", "")
-            rings = is_alone and job.world >= _RING_WORLD
-            way = "ina, large ones via ring" if rings else "ina"
+        if way == "default" and (chosen("server", "") or chosen("switch", "")):
+            way = "ina"
+        elif way == "default":
+            way = "ring" if job.world <= _PAIR else "ina, large ones via ring"
         line = f"{job.world} ranks; server: {server}; switch: {switch}; sums via {way}"
         say_once(line.replace(own, ""), line)
 

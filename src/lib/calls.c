@@ -210,14 +210,15 @@ void gradwire_call_options_init(struct gradwire_call_options *options, size_t si
  * How a call goes that may go any way. Where rank 0 adds up alone, its link carries the values of
  * all others; around a ring no link carries more than twice one rank's. But a ring has more steps,
  * one after the other: for what is small rank 0 is faster, the longer the faster links are
- * (docs/benchmarks.md; at 10 Gb/s and 50 us a step four ranks are even at 250 KB).
+ * (docs/benchmarks.md; at 10 Gb/s and 50 us a step four ranks are even at 250 KB). Two ranks have a
+ * step or two, and share the work.
  */
 static enum gw_via choose_via(const struct gradwire *job, enum gradwire_via via, uint64_t bytes)
 {
     const enum gw_via wanted = via == GRADWIRE_VIA_DEFAULT ? job->via : (enum gw_via)via;
     if (wanted != GW_VIA_DEFAULT)
         return wanted;
-    return job->rings && bytes > RING_BYTES ? GW_VIA_RING : GW_VIA_INA;
+    return job->rings && (job->world == 2 || bytes > RING_BYTES) ? GW_VIA_RING : GW_VIA_INA;
 }
 
 static enum gw_via via_of(const struct gradwire *job, const struct gw_call *call,

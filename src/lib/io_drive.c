@@ -8,11 +8,12 @@
  * answers nobody. So that is for a millisecond, a fifth where others need this process most (the
  * home), and the thread does not park before all has left that could, nor past a deadline, nor at
  * all where values are kept for others, who may ask at any time. While the application drives it
- * looks as often whether that is over, more and more rarely while that is the same call (which
- * calls the thread when it has lasted), and lets it go on if it has made another call since: a
- * thread that came back amid many would have to drive the next ones. Calls that are started, and
- * not waited for, are the thread's, and so are large ones: their packets are many enough to hide
- * who is woken, and systems place a thread that does nothing else better.
+ * looks as often whether that is over, in a millisecond if there were several calls since, more and
+ * more rarely while that is the same call (which calls the thread when it has lasted), and lets it
+ * go on if it has made another call since: a thread that came back amid many would have to drive
+ * the next ones. Calls that are started, and not waited for, are the thread's, and so are large
+ * ones: their packets are many enough to hide who is woken, and systems place a thread that does
+ * nothing else better.
  *
  * Invariant: whoever takes a turn holds `turn`. Before the thread parks it says so, and looks at
  * the ring then; the application fills the ring, and looks then whether the thread is parked. So
@@ -145,7 +146,8 @@ void gw_io_park(struct gw_io *io)
             uint32_t driven = driven_yet(io);
             bool is_new = driven != before;
             is_back = !is_new && pthread_mutex_trylock(&io->turn) == 0;
-            left = is_new ? gw_io_parks_for(io) : 2 * left;
+            bool is_busy = driven - before > 1;
+            left = !is_new ? 2 * left : is_busy ? PARKED : gw_io_parks_for(io);
             before = driven;
         }
         if (!is_back)

@@ -17,7 +17,6 @@ enum {
     DEADLINE_MS = 30000,
     DEADLINE_MIN_MS = 100,
     DEADLINE_MAX_MS = 3600 * 1000,
-    RING_WORLD = 3, /* among fewer a ring sends as much as rank 0, in more steps */
     VALUES_MIN = 16,
     VALUES_MAX = 16000,
     WINDOW_MAX = GW_OVERLAY_WINDOW_MAX,
@@ -324,8 +323,8 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
     code = check_via(options.via, error);
     if (code)
         return code;
-    plan->rings = options.via == GRADWIRE_VIA_DEFAULT && plan->world >= RING_WORLD &&
-                  !plan->server_count && !plan->switch_[0];
+    plan->rings = options.via == GRADWIRE_VIA_DEFAULT && plan->world > 1 && !plan->server_count &&
+                  !plan->switch_[0];
     if (gw_notice_parse(options.announce ? options.announce : "no", &plan->notice) != 0)
         return refuse(error,
                       "announce is %s: no, a number of packets from 5 to 75 in steps of 5, or a "

@@ -42,8 +42,10 @@ static int three_ranks(gradwire *job, int rank)
 
 static int two_ranks(gradwire *job, int rank)
 {
-    CHECK((added_up(job, 2, LARGE) > 0) == (rank == 0));
-    CHECK(fragments(job, 2 * LARGE) == 2 * LARGE / VALUES + 1);
+    CHECK(added_up(job, 2, 1) == 0);
+    CHECK(added_up(job, 2, SMALL) == 0); /* in one step, ... */
+    CHECK(added_up(job, 2, LARGE) == 0); /* ... and in two */
+    CHECK(fragments(job, 2 * SMALL) == 2 * SMALL * 2 / BYTES + 1);
     return 0;
 }
 
@@ -71,7 +73,7 @@ static void large_sums__go_around_a_ring_where_rank_0_would_add_up(void **state)
     run(three_ranks, 3, GRADWIRE_VIA_DEFAULT);
 }
 
-static void large_sums__of_two_ranks_do_not(void **state)
+static void sums__of_two_ranks_go_from_one_to_the_other(void **state)
 {
     (void)state;
     run(two_ranks, 2, GRADWIRE_VIA_DEFAULT);
@@ -87,7 +89,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(large_sums__go_around_a_ring_where_rank_0_would_add_up),
-        cmocka_unit_test(large_sums__of_two_ranks_do_not),
+        cmocka_unit_test(sums__of_two_ranks_go_from_one_to_the_other),
         cmocka_unit_test(large_sums__go_as_the_job_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

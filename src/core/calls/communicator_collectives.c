@@ -88,8 +88,8 @@ void gw_communicator_meet(struct gw_communicator *comm, gw_time now)
     comm->kept_count = left;
 }
 
-/* The schedule of a call. Two ranks exchange what is one message, in one step instead of two; of more
- * each adds up a half, which is less work. */
+/* The schedule of a call. Two ranks exchange what is one message, in one step instead of two; of
+ * more each adds up a half, which is less work. */
 static const struct gw_coll_ops *schedule_of(const struct gw_communicator *comm,
                                              const struct gw_call *call, enum gw_coll_kind kind)
 {
@@ -276,7 +276,8 @@ uint32_t gw_communicator_unreached(struct gw_communicator *comm)
                                          : comm->cfg.world;
 }
 
-/* Whether others may not have ended the last call, so that they would refuse what the next sends. */
+/* Whether others may not have ended the last call, so that they would refuse what the next sends.
+ */
 static bool is_left(const struct gw_communicator *comm)
 {
     bool is_left = false;

@@ -108,7 +108,8 @@ static inline bool gw_coll_keeps_own(enum gw_coll_kind kind)
 /* The schedule of a kind: a ring, or a chain along it. Each worker sends to the next rank alone. */
 const struct gw_coll_ops *gw_coll_for(enum gw_coll_kind kind);
 
-/* All-reduces: each worker sends to all others, the fewest hops; pairs exchange, the fewest steps. */
+/* All-reduces: each worker sends to all others, the fewest hops; pairs exchange, the fewest steps.
+ */
 extern const struct gw_coll_ops gw_coll_direct, gw_coll_doubling;
 
 /* The schedules of all-reduce, to choose from. */

@@ -1,7 +1,8 @@
 /*
  * Recursive doubling (Thakur, Rabenseifner and Gropp, IJHPCA 2005, section 4.5): log n steps, in
- * each of which pairs exchange all that they have, and both combine it. No schedule has fewer steps,
- * but each worker sends the vector log n times; of two workers none sends less. For powers of two.
+ * each of which pairs exchange all that they have, and both combine it. No schedule has fewer
+ * steps, but each worker sends the vector log n times; of two workers none sends less. For powers
+ * of two.
  *
  * Invariant: before step s the 2^s workers whose ranks agree but for the lower s bits have the same
  * values, bit by bit: each has combined the same two, in one order or the other.
@@ -41,7 +42,8 @@ static uint64_t largest(uint32_t n, uint64_t count)
 
 const struct gw_coll_ops gw_coll_doubling = {
     .algo = {.name = "doubling",
-             .summary = "pairs exchange all that they have, and both sum it; a power of two workers",
+             .summary =
+                 "pairs exchange all that they have, and both sum it; a power of two workers",
              .source = "Thakur, Rabenseifner and Gropp (IJHPCA 2005)"},
     .kind = GW_COLL_ALLREDUCE,
     .exchanges = true,

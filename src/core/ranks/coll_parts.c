@@ -69,8 +69,8 @@ bool gw_coll_parts_are_valid(const struct gw_coll_run *run, const struct gw_coll
     const struct gw_coll_run_cfg *cfg = &run->cfg;
     bool has_out = call->coll->kind != GW_COLL_REDUCE || cfg->rank == call->root;
     bool has_room = !cfg->kernels || !has_out || (parts->arrived && parts->counts);
-    return cfg->parts_transport && has_room && !call->coll->exchanges && parts->bound >= 0 && parts->bound < GW_Q16_ONE &&
-           parts->bound_pull >= 0 && parts->bound_pull < GW_Q16_ONE &&
+    return cfg->parts_transport && has_room && !call->coll->exchanges && parts->bound >= 0 &&
+           parts->bound < GW_Q16_ONE && parts->bound_pull >= 0 && parts->bound_pull < GW_Q16_ONE &&
            parts->class <= GW_CLASS_DATA_MAX &&
            (uint64_t)call->fragment * gw_dtype_size(call->tensor.type) == cfg->mtu;
 }

@@ -10,8 +10,8 @@
  * is safe by the contract of schedules: the sum contains what was there, so all of it has arrived
  * where it was sent, and what the flow sends again until it knows is dropped there as a duplicate.
  *
- * Where pairs exchange, what is sent is a copy, in a place behind those of the lanes. So what arrives
- * is combined once the copy is made, and does not wait until that is acknowledged.
+ * Where pairs exchange, what is sent is a copy, in a place behind those of the lanes. So what
+ * arrives is combined once the copy is made, and does not wait until that is acknowledged.
  *
  * A receiver answers for a message that is complete as long as it has not needed the place for as
  * many others. So a sender is never more than twice `flows` messages ahead of its oldest that is
