@@ -14,7 +14,7 @@ import termios
 import time
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from ports import free_row  # noqa: E402
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))

@@ -402,9 +402,10 @@ static void coll_run__gives_back_the_tensor_of_an_exchange(void **state)
             for (uint32_t rank = 0; rank < setup.world; rank++) {
                 struct worker *worker = &m.workers[rank];
                 running += state_of(worker) == GW_COLL_RUN_RUNNING;
-                if (is_back[rank] || !gw_coll_run_leaves_call(worker->run))
+                bool is_over = state_of(worker) == GW_COLL_RUN_DONE;
+                if (is_back[rank] || (!is_over && !gw_coll_run_trails(worker->run)))
                     continue;
-                early += state_of(worker) == GW_COLL_RUN_RUNNING;
+                early += !is_over;
                 assert_memory_equal(worker->tensor, results[rank], size);
                 memset(worker->tensor, 0xff, size);
                 is_back[rank] = true;

@@ -123,7 +123,7 @@ static void show_logs(void)
 
 /*
  * Claims a port for the life of this process. A claim is a name among abstract sockets, of which
- * each network namespace has its own, as it has of ports; tests/ports.py does the same.
+ * each network namespace has its own, as it has of ports; tests/support/ports.py does the same.
  */
 static bool claim_port(uint16_t port)
 {

@@ -222,11 +222,11 @@ static void begin(struct gw_communicator *comm, struct gw_communicator_run *run,
 static void look_at(struct gw_communicator *comm, struct gw_communicator_run *run, gw_time now)
 {
     struct gw_coll_run_status status = gw_coll_run_status(run->run);
-    bool is_running = status.state == GW_COLL_RUN_RUNNING, was_left = run->is_left;
-    if (is_running && (was_left || !gw_coll_run_leaves_call(run->run)))
+    bool is_running = status.state == GW_COLL_RUN_RUNNING, was_trailing = run->is_trailing;
+    if (is_running && (was_trailing || !gw_coll_run_trails(run->run)))
         return;
-    run->is_running = run->is_left = is_running;
-    if (status.state == GW_COLL_RUN_DONE && was_left)
+    run->is_running = run->is_trailing = is_running;
+    if (status.state == GW_COLL_RUN_DONE && was_trailing)
         return;
     if (status.state != GW_COLL_RUN_FAILED)
         gw_communicator_end(comm, run->slot,
@@ -278,20 +278,20 @@ uint32_t gw_communicator_unreached(struct gw_communicator *comm)
 
 /* Whether others may not have ended the last call, so that they would refuse what the next sends.
  */
-static bool is_left(const struct gw_communicator *comm)
+static bool has_trailing(const struct gw_communicator *comm)
 {
-    bool is_left = false;
+    bool is_one = false;
     for (uint32_t i = 0; i < comm->run_count; i++)
-        is_left |= comm->runs[i].is_left;
-    return is_left;
+        is_one |= comm->runs[i].is_trailing;
+    return is_one;
 }
 
 /* Whether the run, which is free, can begin the next collective. */
 static bool can_begin(struct gw_communicator *comm, const struct gw_communicator_run *run)
 {
     bool is_for_parts = run - comm->runs >= GW_COMMUNICATOR_RUNS;
-    return comm->collectives.queue.count && has_parts(comm) == is_for_parts && !is_left(comm) &&
-           !gw_communicator_is_ahead(comm, next_of(comm)->order) &&
+    return comm->collectives.queue.count && has_parts(comm) == is_for_parts &&
+           !has_trailing(comm) && !gw_communicator_is_ahead(comm, next_of(comm)->order) &&
            unreached(comm, is_for_parts, true) == comm->cfg.world;
 }
 
@@ -417,7 +417,7 @@ void gw_communicator_drop_runs(struct gw_communicator *comm)
     for (uint32_t i = 0; i < comm->run_count; i++)
         if (comm->runs[i].is_running) {
             gw_coll_run_fini(comm->runs[i].run);
-            comm->runs[i].is_running = comm->runs[i].is_left = false;
+            comm->runs[i].is_running = comm->runs[i].is_trailing = false;
         }
     gw_allocator_give(&comm->cfg.allocator, comm->kept);
     comm->kept = NULL;

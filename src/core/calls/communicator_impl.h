@@ -85,7 +85,7 @@ struct gw_communicator_run {
     uint32_t tag;   /* its first one */
     uint64_t tags;  /* how many there are */
     bool is_running;
-    bool is_left; /* the call has ended; what the run has copied is still under way */
+    bool is_trailing; /* its call has ended, and copies of what it sent are still under way */
 };
 
 struct gw_communicator {

@@ -1,8 +1,17 @@
 /* Messages that came too early; see early.h. */
 #include "core/host/early.h"
 
+#include <string.h>
+
 #include "core/host/blast.h"
 #include "core/host/flow_rx.h"
+
+static void forget(struct gw_early *early, uint32_t at)
+{
+    early->count--;
+    memmove(&early->flows[at], &early->flows[at + 1],
+            (early->count - at) * sizeof(early->flows[at]));
+}
 
 void gw_early_note(struct gw_endpoint *ep, const struct gw_pkt *pkt)
 {
@@ -12,11 +21,10 @@ void gw_early_note(struct gw_endpoint *ep, const struct gw_pkt *pkt)
     while (at < early->count &&
            (early->flows[at].peer != pkt->src || early->flows[at].flow != pkt->flow))
         at++;
-    if (at == GW_EARLY_MAX) {
-        at = early->oldest;
-        early->oldest = (at + 1) % GW_EARLY_MAX;
-    }
-    early->count += at == early->count;
+    if (at == GW_EARLY_MAX)
+        forget(early, 0);
+    if (at >= early->count)
+        at = early->count++;
     early->flows[at] = (struct gw_early_flow){
         .peer = pkt->src,
         .flow = pkt->flow,
@@ -67,7 +75,7 @@ void gw_early_tell(struct gw_endpoint *ep, uint32_t peer, uint32_t tag)
             i++;
             continue;
         }
-        early->flows[i] = early->flows[--early->count];
+        forget(early, i);
         if (flow.is_blast)
             tell_blast(ep, &flow);
         else

@@ -33,8 +33,7 @@ struct gw_early_flow {
 
 struct gw_early {
     struct gw_early_flow flows[GW_EARLY_MAX];
-    uint32_t count;
-    uint32_t oldest; /* once all places are taken */
+    uint32_t count; /* of these, the oldest first */
 };
 
 /* A packet of a message that there is no memory for: data, or a rendezvous. */

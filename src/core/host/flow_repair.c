@@ -184,7 +184,7 @@ void gw_flow_tx_hold(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time no
 
 void gw_flow_tx_release(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now)
 {
-    if (!flow->is_held || flow->holds == 0)
+    if (!flow->is_held)
         return;
     flow->is_held = false;
     flow->holds = 0;

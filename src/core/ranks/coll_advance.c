@@ -94,7 +94,7 @@ static void apply_messages(struct gw_coll_run *run)
 {
     struct gw_coll_message message;
     while (gw_coll_row_next(&run->row, GW_COLL_RECEIVED, &run->applied, &message) &&
-           (!run->copies || gw_coll_cursor_before(run->applied, run->sent)) &&
+           (!run->exchanges || gw_coll_cursor_before(run->applied, run->sent)) &&
            (run->cfg.kernels
                 ? apply_memory(run, &message)
                 : gw_coll_cursor_before(run->applied, gw_coll_run_lane(run, message.peer)->next)))
@@ -178,14 +178,18 @@ static uint32_t free_slot(const struct gw_coll_run *run)
     return (uint32_t)__builtin_ctzll(~taken);
 }
 
-/* Copies what is sent to a place, of which there is one for each flow. */
-static struct gw_coll_place *copy(struct gw_coll_run *run, const struct gw_coll_message *message)
+/* Where the copy of the next message is, which is made first, in one of as many places as there are
+ * flows. */
+static struct gw_coll_place *copy_of(struct gw_coll_run *run, const struct gw_coll_message *message)
 {
     struct gw_coll_place *place = &run->places[run->lane_count * run->place_count];
+    if (run->copied)
+        return run->copied;
     while (place->state != GW_COLL_PLACE_FREE)
         place++;
+    place->bytes = message->bytes;
     memcpy(gw_coll_run_segment(run, place), out_at(run, message), message->bytes);
-    return place;
+    return run->copied = place;
 }
 
 /* Sends what is ready. Without room for it, another event tries again. */
@@ -196,8 +200,8 @@ static void send_messages(struct gw_coll_run *run, gw_time now)
     while (may_send(run) && gw_coll_row_next(&run->row, GW_COLL_SENT, &run->sent, &message) &&
            is_ready(run, &message, &place)) {
         uint32_t flow;
-        if (run->copies)
-            place = copy(run, &message);
+        if (run->exchanges)
+            place = copy_of(run, &message);
         struct gw_send send = {
             .peer = run->cfg.addresses[message.peer],
             .bytes = message.bytes,
@@ -221,6 +225,7 @@ static void send_messages(struct gw_coll_run *run, gw_time now)
             (struct gw_coll_sending){place, flow, run->sent_count++, slot};
         run->sent_to = message.peer;
         run->sent.segment++;
+        run->copied = NULL;
     }
 }
 

@@ -55,7 +55,8 @@ uint32_t gw_coll_run_sends(const struct gw_coll_run_cfg *cfg)
 /* Places of all lanes and copies. Who combines apart from its own values has one lane. */
 static uint32_t places_of(const struct gw_coll_run_cfg *cfg)
 {
-    uint32_t all = own_awaits(cfg) + cfg->flows, apart = GW_COLL_PLACES * cfg->flows;
+    uint32_t copies = cfg->parts_transport ? 0 : cfg->flows;
+    uint32_t all = own_awaits(cfg) + copies, apart = GW_COLL_PLACES * cfg->flows;
     return all > apart ? all : apart;
 }
 
@@ -107,9 +108,11 @@ static void let_go(struct gw_coll_run *run)
         gw_coll_run_fini(run->parts.agreement);
     if (!run->cfg.kernels)
         return;
+    gw_endpoint_forget(run->ep, run->segments, segments_size(&run->cfg));
+    if (gw_coll_run_trails(run))
+        return; /* the tensor is the caller's already */
     gw_endpoint_forget(run->ep, run->call.tensor.in, gw_coll_call_in_size(&run->call, seat));
     gw_endpoint_forget(run->ep, run->call.tensor.out, gw_coll_call_out_size(&run->call, seat));
-    gw_endpoint_forget(run->ep, run->segments, segments_size(&run->cfg));
 }
 
 void gw_coll_run_fail(struct gw_coll_run *run, enum gw_job_reason reason, uint32_t about)
@@ -166,7 +169,8 @@ static int start(struct gw_coll_run *run, const struct gw_coll_call *call, bool 
     run->call = *call;
     run->row = row;
     run->tags = (uint32_t)gw_coll_run_tags(run, call);
-    run->copies = call->coll->exchanges && cfg->kernels;
+    run->exchanges = call->coll->exchanges && cfg->kernels;
+    run->copied = NULL;
     run->keeps_own = gw_coll_keeps_own(call->coll->kind);
     run->place_count = run->keeps_own ? GW_COLL_PLACES * cfg->flows : cfg->flows;
     GW_ASSERT(run->lane_count * run->place_count <= places_of(cfg));
@@ -327,9 +331,17 @@ bool gw_coll_run_is_summed(const struct gw_coll_run *run)
             (!run->call.parts || run->parts.is_ended));
 }
 
-bool gw_coll_run_leaves_call(const struct gw_coll_run *run)
+bool gw_coll_run_trails(const struct gw_coll_run *run)
 {
-    return run->copies && gw_coll_run_is_summed(run);
+    bool is_summed = run->status.state == GW_COLL_RUN_RUNNING && gw_coll_run_is_summed(run);
+    bool has_sent = run->exchanges && gw_coll_run_is_through(run, run->sent);
+    for (uint32_t i = 0; is_summed && has_sent && i < run->sending; i++) {
+        struct gw_flow_info info;
+        const struct gw_coll_sending *message = &run->under_way[i];
+        has_sent = !gw_endpoint_flow_info(run->ep, message->flow, &info) ||
+                   info.acked_bytes + info.in_flight_bytes == message->place->bytes;
+    }
+    return is_summed && has_sent;
 }
 
 struct gw_coll_run_status gw_coll_run_status(const struct gw_coll_run *run)

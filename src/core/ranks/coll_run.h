@@ -107,8 +107,8 @@ uint32_t gw_coll_run_lanes(const struct gw_coll_ops *coll, uint32_t rank, uint32
 uint32_t gw_coll_run_awaits(const struct gw_coll_run_cfg *cfg);
 uint32_t gw_coll_run_sends(const struct gw_coll_run_cfg *cfg);
 
-/* Bytes of memory that a run needs, with kernels a segment for each message awaited, and at least 3
- * for each flow; 0 when `cfg` is invalid. */
+/* Bytes of memory that a run needs, with kernels a segment for each message awaited or, without
+ * parts, sent, and at least 3 for each flow; 0 when `cfg` is invalid. */
 size_t gw_coll_run_size(const struct gw_coll_run_cfg *cfg);
 
 /* Makes a run, idle, in `memory`, aligned to 64 and gw_coll_run_size() long. Never fails. */
@@ -154,7 +154,8 @@ struct gw_coll_run_status gw_coll_run_status(const struct gw_coll_run *run);
  * what this worker sends them. */
 bool gw_coll_run_is_summed(const struct gw_coll_run *run);
 
-/* Whether besides the tensor is the caller's again: what is still under way are copies. */
-bool gw_coll_run_leaves_call(const struct gw_coll_run *run);
+/* Whether besides the tensor is the caller's again, although the run goes on: all has been sent
+ * that is to be, and what is under way are copies. */
+bool gw_coll_run_trails(const struct gw_coll_run *run);
 
 #endif

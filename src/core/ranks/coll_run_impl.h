@@ -90,7 +90,7 @@ struct gw_coll_run {
     struct gw_coll_row row;
     uint32_t tags;  /* of the call */
     bool keeps_own; /* values at call.tensor.in */
-    bool copies;    /* what it sends, since that is also what it combines */
+    bool exchanges; /* it sends copies, since that is also what it combines */
     bool is_held;   /* takes what arrives and does nothing else: an agreement before its time */
     struct gw_coll_lane *lanes;
     struct gw_coll_place *places; /* as many for each lane */
@@ -100,6 +100,7 @@ struct gw_coll_run {
     uint32_t awaited;              /* places whose message is not combined, or where it belongs */
     struct gw_coll_cursor applied; /* first message received that is not */
     struct gw_coll_cursor sent;    /* first message never sent */
+    struct gw_coll_place *copied;  /* place of the message at `sent`, if a copy has been made */
     struct gw_coll_sending under_way[GW_COLL_RUN_FLOWS_MAX];
     uint32_t sending;    /* of these */
     uint32_t sent_count; /* messages, ever */

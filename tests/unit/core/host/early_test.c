@@ -10,7 +10,7 @@ static unsigned char memory[MTU];
 static void open(struct endpoint_fixture *f)
 {
     struct gw_endpoint_cfg cfg = blast_cfg();
-    cfg.expect_max = GW_EARLY_MAX + 1;
+    cfg.expect_max = GW_EARLY_MAX + 2;
     fixture_open(f, &cfg, "4000");
 }
 
@@ -57,11 +57,17 @@ static void early__is_noted_in_bounded_memory(void **state)
     struct endpoint_fixture f;
     struct gw_pkt back;
     open(&f);
-    for (uint32_t i = 0; i <= GW_EARLY_MAX; i++)
+    for (uint32_t i = 0; i < GW_EARLY_MAX; i++)
         come_early(&f, FLOW + i);
+    expect(&f, FLOW + 5); /* its place is free, ... */
+    assert_int_equal(fixture_pull(&f, &back, 1), 1);
+    come_early(&f, FLOW + GW_EARLY_MAX); /* ... until now */
+    come_early(&f, FLOW + GW_EARLY_MAX + 1);
     expect(&f, FLOW);
     blast_hears_nothing(&f);
-    for (uint32_t i = 1; i <= GW_EARLY_MAX; i++) {
+    for (uint32_t i = 1; i < GW_EARLY_MAX + 2; i++) {
+        if (i == 5)
+            continue;
         expect(&f, FLOW + i);
         assert_int_equal(fixture_pull(&f, &back, 1), 1);
         assert_int_equal(back.flow, FLOW + i);
@@ -112,8 +118,45 @@ static void early__sender_goes_on_when_told(void **state)
     for (uint32_t i = 0; i < 4; i++)
         assert_int_equal(again[i].seq, i);
     fixture_input(&f, &ready);
-    assert_int_equal(fixture_pull(&f, again, 8), 0);
+    assert_int_equal(fixture_pull(&f, pkts, 8), 0);
+    /* If that was not true, it asks as soon as at first. */
+    struct gw_pkt no = said(&again[0], GW_PKT_NOT_READY);
+    fixture_input(&f, &no);
+    f.now += (BRTT >> 3) - 1;
+    gw_node_expire(f.node, f.now);
+    assert_int_equal(fixture_pull(&f, pkts, 8), 0);
+    f.now += 1;
+    gw_node_expire(f.node, f.now);
+    assert_int_equal(fixture_pull(&f, pkts, 8), 1);
     assert_true(fixture_stats(&f)->timeouts == 0);
+    fixture_close(&f);
+}
+
+/* Told, but without credit: it asks for some in time. */
+static void early__sender_on_credit_goes_on(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_pkt pkts[64];
+    struct gw_endpoint_cfg cfg = fixture_cfg();
+    fixture_open(&f, &cfg, "4000");
+    f.transport.grant = (const void *)gw_registry_find(&gw_grant_registry, "eqds");
+    gw_algo_defaults(&f.transport.grant->algo, f.transport.grant_cfg.bytes);
+    fixture_send(&f, 10 * MTU);
+    uint32_t sent = fixture_pull(&f, pkts, GW_COUNT_OF(pkts));
+    assert_true(sent > 0);
+    for (uint32_t i = 0; i < sent; i++) {
+        struct gw_pkt no = said(&pkts[i], GW_PKT_NOT_READY);
+        fixture_input(&f, &no);
+    }
+    struct gw_pkt ready = said(&pkts[0], GW_PKT_READY);
+    fixture_input(&f, &ready);
+    assert_int_equal(fixture_pull(&f, pkts, GW_COUNT_OF(pkts)), 0);
+    for (uint32_t i = 0; i < 3 && gw_node_deadline(f.node) != GW_TIME_NEVER; i++)
+        fixture_expire(&f);
+    assert_int_equal(fixture_pull(&f, pkts, GW_COUNT_OF(pkts)), 1);
+    assert_true(pkts[0].q.flags & GW_PKT_STARVED);
+    gw_endpoint_fini(f.endpoint);
     fixture_close(&f);
 }
 
@@ -135,14 +178,21 @@ static void early__blast_is_told_and_says_rendezvous_again(void **state)
     uint32_t flow = fixture_send(&f, MTU);
     fixture_pull(&f, pkts, 8);
     pkt = blast_hail(GW_HAIL_ACCEPT, flow, f.now);
+    for (uint32_t i = 0; i < 3; i++) { /* each time it would wait as long as at first, ... */
+        pkt.hail.marks = GW_HAIL_NOT_READY;
+        fixture_input(&f, &pkt);
+        blast_wait(&f, (BRTT >> 3) - 1);
+        blast_hears_nothing(&f);
+        pkt.hail.marks = GW_HAIL_READY; /* ... and is told to go on */
+        fixture_input(&f, &pkt);
+        blast_wait(&f, 0);
+        assert_true(fixture_pull(&f, pkts, 8) >= 1);
+        assert_int_equal(pkts[0].hail.op, GW_HAIL_RENDEZVOUS);
+    }
     pkt.hail.marks = GW_HAIL_NOT_READY;
     fixture_input(&f, &pkt);
-    blast_hears_nothing(&f);
-    pkt.hail.marks = GW_HAIL_READY;
-    fixture_input(&f, &pkt);
-    blast_wait(&f, 0);
+    blast_wait(&f, BRTT >> 3);
     assert_true(fixture_pull(&f, pkts, 8) >= 1);
-    assert_int_equal(pkts[0].hail.op, GW_HAIL_RENDEZVOUS);
     fixture_close(&f);
 }
 
@@ -153,6 +203,7 @@ int main(void)
         cmocka_unit_test(early__is_noted_in_bounded_memory),
         cmocka_unit_test(early__without_a_packet_is_not_told),
         cmocka_unit_test(early__sender_goes_on_when_told),
+        cmocka_unit_test(early__sender_on_credit_goes_on),
         cmocka_unit_test(early__blast_is_told_and_says_rendezvous_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
