@@ -173,7 +173,8 @@ static int start(struct gw_coll_run *run, const struct gw_coll_call *call, bool 
     run->copied = NULL;
     run->keeps_own = gw_coll_keeps_own(call->coll->kind);
     run->place_count = run->keeps_own ? GW_COLL_PLACES * cfg->flows : cfg->flows;
-    GW_ASSERT(run->lane_count * run->place_count <= places_of(cfg));
+    GW_ASSERT(run->lane_count * run->place_count + (run->exchanges ? cfg->flows : 0) <=
+              places_of(cfg));
     memset(run->places, 0, places_of(cfg) * sizeof(*run->places));
     run->awaited = run->sending = run->sent_count = 0;
     run->applied = run->sent = (struct gw_coll_cursor){0};
