@@ -86,12 +86,10 @@ static struct gw_pkt *notice_emit(struct gw_endpoint *ep, struct gw_sender *send
 {
     struct gw_announcer *announcer = (struct gw_announcer *)sender;
     const struct gw_burst *burst = &announcer->burst;
-    struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
+    struct gw_pkt *pkt = gw_sender_claim(ep, false);
     gw_endpoint_arm_by(ep, timer_of(ep, announcer), gw_time_add(now, patience(announcer) / 2));
-    if (!pkt) {
-        ep->stats.pool_empty++;
+    if (!pkt)
         return NULL;
-    }
     *pkt = (struct gw_pkt){
         .q = {.size = ep->cfg.hdr,
               .key = burst->key,

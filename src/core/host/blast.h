@@ -270,6 +270,9 @@ void gw_blast_tx_expire(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_ti
 
 /* Data of a blast arrived; takes it. */
 void gw_blast_rx_data(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now);
+/* Answers a RENDEZVOUS, of which source, flow and time are looked at. */
+void gw_blast_rx_accept(struct gw_endpoint *ep, const struct gw_pkt *pkt, uint32_t arrived,
+                        uint8_t marks);
 /* A RENDEZVOUS of an unknown flow: opens it. Returns the marks of the answer. */
 uint8_t gw_blast_rx_open(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now);
 /* The flow of a packet from its sender, or NULL. */

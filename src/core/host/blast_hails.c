@@ -8,11 +8,9 @@
 
 struct gw_pkt *gw_blast_hail(struct gw_endpoint *ep, const struct gw_blast_say *say)
 {
-    struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
-    if (!pkt) {
-        ep->stats.pool_empty++;
+    struct gw_pkt *pkt = gw_sender_claim(ep, false);
+    if (!pkt)
         return NULL;
-    }
     *pkt = (struct gw_pkt){
         .q = {.size = ep->cfg.hdr,
               .key = say->key,

@@ -17,8 +17,8 @@ static bool is_same(const struct gw_blast_rx *blast, const struct gw_pkt *pkt)
            (pkt->seq & GW_HAIL_BOUND_MAX) == (uint64_t)blast->bound;
 }
 
-static void accept(struct gw_endpoint *ep, const struct gw_pkt *pkt, uint32_t arrived,
-                   uint8_t marks)
+void gw_blast_rx_accept(struct gw_endpoint *ep, const struct gw_pkt *pkt, uint32_t arrived,
+                        uint8_t marks)
 {
     gw_blast_say(ep, &(struct gw_blast_say){
                          .op = GW_HAIL_ACCEPT,
@@ -43,14 +43,14 @@ static void hear_rendezvous(struct gw_endpoint *ep, struct gw_blast_rx *blast,
                             const struct gw_pkt *pkt, gw_time now)
 {
     if (!blast) {
-        accept(ep, pkt, 0, gw_blast_rx_open(ep, pkt, now));
+        gw_blast_rx_accept(ep, pkt, 0, gw_blast_rx_open(ep, pkt, now));
     } else if (!is_same(blast, pkt)) {
         ep->stats.malformed++;
     } else if (blast->state == GW_BLAST_DONE || blast->state == GW_BLAST_LINGERING) {
         gw_blast_rx_finish(ep, blast, now);
     } else if (blast->state == GW_BLAST_ACTIVE) {
         measure_hail(blast, pkt, now);
-        accept(ep, pkt, blast->arrived, 0);
+        gw_blast_rx_accept(ep, pkt, blast->arrived, 0);
     }
 }
 

@@ -85,11 +85,9 @@ static uint32_t wanted(const struct gw_endpoint *ep, const struct gw_rx_flow *fl
 /* False when the pool is empty. */
 static bool send_credit(struct gw_endpoint *ep, struct gw_rx_flow *flow, uint32_t count)
 {
-    struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
-    if (!pkt) {
-        ep->stats.pool_empty++;
+    struct gw_pkt *pkt = gw_sender_claim(ep, false);
+    if (!pkt)
         return false;
-    }
     flow->granted += count;
     flow->due += count;
     *pkt = (struct gw_pkt){

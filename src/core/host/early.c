@@ -40,11 +40,9 @@ void gw_early_note(struct gw_endpoint *ep, const struct gw_pkt *pkt)
 static void tell_flow(struct gw_endpoint *ep, const struct gw_early_flow *flow)
 {
     struct gw_rx_flow none = {.key = gw_flow_key(ep->cfg.address, flow->peer, flow->flow)};
-    struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
-    if (!pkt) {
-        ep->stats.pool_empty++;
+    struct gw_pkt *pkt = gw_sender_claim(ep, false);
+    if (!pkt)
         return;
-    }
     pkt->src = flow->peer;
     pkt->flow = flow->flow;
     pkt->seq = flow->seq;
@@ -56,14 +54,9 @@ static void tell_flow(struct gw_endpoint *ep, const struct gw_early_flow *flow)
 
 static void tell_blast(struct gw_endpoint *ep, const struct gw_early_flow *flow)
 {
-    gw_blast_say(ep, &(struct gw_blast_say){
-                         .op = GW_HAIL_ACCEPT,
-                         .peer = flow->peer,
-                         .flow = flow->flow,
-                         .key = gw_flow_key(ep->cfg.address, flow->peer, flow->flow),
-                         .marks = GW_HAIL_READY,
-                         .time = flow->sent_at,
-                     });
+    const struct gw_pkt rendezvous = {
+        .src = flow->peer, .flow = flow->flow, .sent_at = flow->sent_at};
+    gw_blast_rx_accept(ep, &rendezvous, 0, GW_HAIL_READY);
 }
 
 void gw_early_tell(struct gw_endpoint *ep, uint32_t peer, uint32_t tag)

@@ -75,11 +75,9 @@ void gw_flow_answer_flush(struct gw_endpoint *ep, struct gw_rx_flow *flow)
     if (flow->held == 0)
         return;
     flow->held = 0;
-    struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
-    if (!pkt) {
-        ep->stats.pool_empty++;
+    struct gw_pkt *pkt = gw_sender_claim(ep, false);
+    if (!pkt)
         return; /* the sender's timeout and the next ACK's cum make up for it */
-    }
     pkt->src = flow->peer;
     pkt->flow = flow->flow;
     pkt->seq = flow->held_seq;

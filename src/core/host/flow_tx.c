@@ -309,11 +309,9 @@ void gw_flow_tx_ask(struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t at
     record->resent = 1;
     gw_tx_list_remove(flow->records, at);
     gw_tx_list_append(flow->records, gw_tx_flight_head(ep), at);
-    struct gw_pkt *pkt = gw_pkt_claim(ep->pool);
-    if (!pkt) {
-        ep->stats.pool_empty++;
+    struct gw_pkt *pkt = gw_sender_claim(ep, false);
+    if (!pkt)
         return;
-    }
     ep->stats.probes++;
     fill_pkt(ep, flow, seq, pkt, now);
     pkt->entropy = pick_entropy(flow, ep->cfg.hdr, true, now);
