@@ -30,7 +30,7 @@ static const struct gw_param params[] = {
      .help = "HOST:PORT of the top switch; none: the server has a switch of its own"},
     GW_PARAM(struct server_cfg, COUNT, window, "0",
              "fragments of a worker on their way; a power of two up to 2048; 0: so many that those "
-             "of all are 4 MiB, but at least 256 KiB, and at most 512"),
+             "of all are 4 MiB, and 704 KiB and 512 at most, but 256 KiB at least"),
 };
 
 static const struct gw_algo table = {

@@ -14,10 +14,11 @@ enum {
     /* Packets of a window, unless a rate was given: with fewer, a receiver would wait for more
      * before it answers. */
     WINDOW_MIN = 2 * GW_ACK_ASKED,
-    WINDOW_MAX_BYTES = 64 << 20, /* the largest that is of use: an endpoint has less under way */
-    WORKERS_BYTES = 4 << 20,     /* of all workers' fragments on their way: near a core */
-    WORKER_BYTES = 256 << 10,    /* of one worker's, at least: 10 Gb/s for 200 us */
-    FRAGMENTS = 512,             /* of a worker, at most: two have 1024 for no gain */
+    WINDOW_MAX_BYTES = 64 << 20,  /* the largest that is of use: an endpoint has less under way */
+    WORKERS_BYTES = 4 << 20,      /* of all workers' fragments on their way: near a core */
+    WORKER_BYTES_MIN = 256 << 10, /* of one worker's: 10 Gb/s for 200 us */
+    WORKER_BYTES_MAX = 704 << 10, /* eleven trains: more is no gain */
+    FRAGMENTS = 512,              /* of a worker, at most */
 };
 
 /* Of a packet, header and check sum, as the kernel's shapers count it. */
@@ -140,7 +141,10 @@ struct gw_path gw_overlay_path(const struct gw_overlay_links *links, gw_time hop
 uint16_t gw_overlay_window(uint32_t world, uint32_t payload)
 {
     uint64_t window = FRAGMENTS;
-    while (window / 2 * payload >= WORKER_BYTES && window * payload * world > WORKERS_BYTES)
+    uint64_t most = WORKERS_BYTES / world;
+    if (most > WORKER_BYTES_MAX)
+        most = WORKER_BYTES_MAX;
+    while (window * payload > most && window / 2 * payload >= WORKER_BYTES_MIN)
         window /= 2;
     return (uint16_t)window;
 }
