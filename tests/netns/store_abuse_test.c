@@ -2,15 +2,13 @@
  * A rank that does not keep to the store's protocol: whatever it sends, the other one fails the
  * job, says who it was, and nothing worse happens.
  */
-#include "ranks_fixture.h"
+#include "liar.h"
 
 #include <signal.h>
 #include <stdlib.h>
 
 #include "base/prng.h"
-#include "lib/options.h"
 #include "core/ranks/store_impl.h"
-#include "lib/io_impl.h"
 
 enum {
     LIAR = 1, /* rank */
@@ -25,43 +23,6 @@ struct lie {
     uint64_t bytes; /* of the message */
 };
 
-/* A rank without a thread of its own: the test is its driver. */
-static struct gw_io *open_liar(void)
-{
-    static struct gw_io io;
-    struct gradwire_options options = options_of(LIAR);
-    char error[GW_NET_ERROR_MAX];
-    options.world = 2;
-    io.to_thread = io.to_app = -1;
-    assert_int_equal(gw_options_plan(&options, &io.plan, error), 0);
-    assert_int_equal(gw_key_setup(), 0);
-    assert_int_equal(gw_io_open_job(&io, error), 0);
-    return &io;
-}
-
-/* Takes a turn; true: the job is open. */
-static bool turn(struct gw_io *io)
-{
-    struct gw_neighbour_event neighbour;
-    struct gw_communicator_event event = {.kind = GW_COMMUNICATOR_DONE};
-    struct gw_event happened;
-    char error[GW_NET_ERROR_MAX];
-    bool is_open = false;
-    gw_time now = gw_io_now(io);
-    assert_int_equal(gw_station_turn(io->station, gw_time_add(now, GW_MS), error), 0);
-    while (gw_station_poll(io->station, &neighbour))
-        assert_true(gw_ways_neighbour(io->ways, &neighbour, error));
-    gw_ways_turn(io->ways);
-    while (gw_endpoint_poll(io->endpoint, &happened, 1))
-        gw_communicator_event(io->comm, &happened, now);
-    while (!is_open && gw_communicator_poll(io->comm, &event, now)) {
-        is_open = event.kind == GW_COMMUNICATOR_OPEN;
-        if (event.kind == GW_COMMUNICATOR_WANTS)
-            gw_ways_want(io->ways, event.rank);
-    }
-    return is_open;
-}
-
 /* Joins as everybody does, then tells the lie and answers nothing, until it is killed. */
 static void tell(const struct lie *lie)
 {
@@ -71,12 +32,10 @@ static void tell(const struct lie *lie)
     struct gw_value_shape shape = {.count = lie->count, .type = (enum gw_dtype)lie->type};
     struct gw_store_header header = {.word = lie->word, .key = KEY, .shape = shape};
     gw_store_write(&message, &header);
-    struct gw_io *io = open_liar();
+    struct gw_io *io = liar_open(LIAR, 2);
     struct gw_mesh *mesh = gw_communicator_mesh(io->comm);
-    while (!turn(io))
-        continue;
-    while (!gw_mesh_reaches(mesh, 0, true))
-        turn(io);
+    liar_join(io);
+    liar_reach(io, 0);
     assert_int_equal(gw_mesh_send(mesh, 0, gw_store_tag(lie->kind, 0), &message, lie->bytes, &flow,
                                   gw_io_now(io)),
                      0);
