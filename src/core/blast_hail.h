@@ -37,6 +37,7 @@ enum gw_hail_op {
 /* What `marks` says. */
 enum gw_hail_mark {
     GW_HAIL_BARE = 1,      /* RENDEZVOUS: the data is without payload (simulation) */
+    GW_HAIL_ON_CREDIT = 2, /* RENDEZVOUS: the sender waits for credit */
     GW_HAIL_NOT_READY = 1, /* ACCEPT: there is no memory for the message yet, all was dropped */
     GW_HAIL_REFUSED = 2,   /* ACCEPT: there will not be; it is too long */
     GW_HAIL_READY = 4, /* ACCEPT: now there is, as of a rendezvous that was answered NOT_READY */

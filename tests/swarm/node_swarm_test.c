@@ -468,8 +468,6 @@ static void open_host(struct world *w, uint32_t h, uint32_t mtu)
     char cc[GW_TRANSPORT_NAME_MAX];
     bool has_grant = percent(w, 30), is_alone = has_grant && percent(w, 30);
     const struct gw_algo *window = draw_algo(w, &gw_cc_registry);
-    if (((const struct gw_cc_ops *)window)->on_report)
-        has_grant = is_alone = false; /* nothing grants blasts */
     snprintf(cc, sizeof(cc), "%s%s%s", has_grant ? draw_algo(w, &gw_grant_registry)->name : "",
              has_grant && !is_alone ? "+" : "", is_alone ? "" : window->name);
     w->transports[h] = gw_test_transport(cc, draw_algo(w, &gw_lb_registry)->name,

@@ -9,6 +9,7 @@
  *   blast_rx_hear.c  what its sender's hails do, and what time does
  *   blast_hails.c    hails leave, and find their flow
  *   blast_lane.c     how fast the blasts to a peer may leave
+ *   credit.c         what a blast on credit is granted
  *
  * The sender says by a RENDEZVOUS what comes, and sends at once, at the rate that congestion
  * control allows. What is still to be sent it keeps as a set of places, `due`; they leave in an
@@ -29,9 +30,13 @@
  * of what was asked for comes more and more seldom, down to once per period of reports. So who only
  * says STOP gets little for it, and whose packets are lost since many send at once goes on.
  *
+ * Where the transport has a grant, a packet needs a credit, too (credit.h). Who has had none for
+ * long sends one packet that says so, at distances that double.
+ *
  * Invariants: `due` has places of the message only, each once; a packet that arrived is marked
  * before anything is said of it, and nothing is written outside the memory of its place; a running
- * sender waits for its turn, its pace, or an answer, and has a timer armed for the latter two.
+ * sender waits for its turn, its pace, credit, or an answer, and has a timer armed for all but the
+ * first.
  */
 #ifndef GW_CORE_BLAST_H
 #define GW_CORE_BLAST_H
@@ -97,6 +102,8 @@ struct gw_blast_tx {
     bool has_last;      /* the last REQUEST for this round has come */
     bool has_begun;     /* the first packet of this round has left */
     bool important_first;
+    bool is_starved; /* one packet without credit tells the receiver so */
+    uint8_t starves; /* times that credit was missing since some came, up to a limit */
     uint8_t ecn[GW_IMPORTANCES];
     gw_q16 bound;
     const unsigned char *data;
@@ -115,6 +122,9 @@ struct gw_blast_tx {
     gw_time hailed_at;     /* when it left last */
     gw_time hold_at;       /* when to ask whether the receiver is ready, likewise */
     gw_time report_at;     /* when a report will be missing, likewise */
+    gw_time starve_at;     /* when credit will be missing, likewise */
+    uint32_t credit;       /* packets that may leave; UINT32_MAX: it needs none */
+    uint32_t granted;      /* the receiver's count */
     gw_time round_at;      /* first packet of the round */
     uint32_t period;       /* the present one of the round */
     uint32_t reported;     /* periods before it have been reported, or were too long ago */
@@ -152,8 +162,9 @@ struct gw_blast_rx {
     uint8_t echoes;     /* entropies that wait to be reported */
     uint8_t echoes_ce;  /* bit i: that one was of a packet with CE */
     uint16_t echo[GW_HAIL_ECHOES];
-    uint16_t round;   /* the latest that has been heard of */
-    bool is_bare;     /* data without payload */
+    uint16_t round; /* the latest that has been heard of */
+    bool is_bare;   /* data without payload */
+    bool is_on_credit;
     bool is_stopped;  /* its STOP has come, and is not answered */
     bool is_answered; /* it has been answered */
     bool has_begun;   /* data of the round has come */
@@ -181,6 +192,7 @@ struct gw_blast_rx {
     gw_time answered_at;
     gw_time linger_at; /* when it is done, whether its sender knows or not */
     gw_time finish_at; /* when FINISH is said again; GW_TIME_NEVER: no more */
+    struct gw_grantee grantee;
 };
 
 static inline uint32_t gw_blast_tx_timer(const struct gw_endpoint *ep,
@@ -193,6 +205,11 @@ static inline uint32_t gw_blast_rx_timer(const struct gw_endpoint *ep,
                                          const struct gw_blast_rx *blast)
 {
     return gw_blast_timer(ep) + ep->cfg.blasts_max + (uint32_t)(blast - ep->blasts_rx);
+}
+
+static inline bool gw_blast_tx_needs_credit(const struct gw_blast_tx *blast)
+{
+    return blast->credit != UINT32_MAX;
 }
 
 /* Places that are still to be sent. */
@@ -251,7 +268,7 @@ void gw_blast_tx_drop(struct gw_endpoint *ep, struct gw_blast_tx *blast);
 
 /* How it is known which places are important; the order and the length of the message are. */
 void gw_blast_tx_appraise(struct gw_blast_tx *blast, const struct gw_send *send);
-/* All places are due, as in the beginning. */
+/* All places are due, and so many packets may leave without credit, as in the beginning. */
 void gw_blast_tx_renew(const struct gw_endpoint *ep, struct gw_blast_tx *blast);
 /* Place `place` is due, which is not due yet. */
 void gw_blast_tx_demand(struct gw_blast_tx *blast, uint32_t place);
@@ -265,6 +282,9 @@ enum gw_blast_importance gw_blast_tx_choose(const struct gw_blast_tx *blast);
 void gw_blast_tx_hear(struct gw_endpoint *ep, struct gw_blast_tx *blast, const struct gw_pkt *pkt,
                       gw_time now);
 void gw_blast_tx_expire(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now);
+/* CREDIT for a blast. */
+void gw_blast_tx_take_credit(struct gw_endpoint *ep, struct gw_blast_tx *blast,
+                             const struct gw_pkt *pkt, gw_time now);
 
 /* blast_rx.c */
 
@@ -319,6 +339,9 @@ struct gw_blast_say {
 struct gw_pkt *gw_blast_hail(struct gw_endpoint *ep, const struct gw_blast_say *say);
 /* Queues such a packet as control. False: the pool is empty. */
 bool gw_blast_say(struct gw_endpoint *ep, const struct gw_blast_say *say);
+/* CREDIT arrived for a flow with this number; false: it is no blast. The packet remains the
+ * caller's. */
+bool gw_blast_credit(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now);
 /* A hail arrived; takes it. */
 void gw_blast_input(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now);
 

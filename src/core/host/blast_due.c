@@ -116,8 +116,24 @@ void gw_blast_tx_appraise(struct gw_blast_tx *blast, const struct gw_send *send)
     blast->important = blast->found;
 }
 
+/* The receiver begins to count when it opens the flow. */
+static void renew_credit(const struct gw_endpoint *ep, struct gw_blast_tx *blast)
+{
+    const struct gw_transport *transport = blast->transport;
+    struct gw_grant_plan plan = {.first = UINT32_MAX};
+    if (transport->grant)
+        transport->grant->plan(transport->grant_cfg.bytes, &blast->path, &plan);
+    blast->credit =
+        !transport->grant || plan.first < ep->cfg.span_max ? plan.first : ep->cfg.span_max;
+    blast->granted = 0;
+    blast->is_starved = false;
+    blast->starves = 0;
+    blast->starve_at = GW_TIME_NEVER;
+}
+
 void gw_blast_tx_renew(const struct gw_endpoint *ep, struct gw_blast_tx *blast)
 {
+    renew_credit(ep, blast);
     const bool is_whole = !blast->important && blast->foreseen == blast->total;
     gw_bitmap_fill(&blast->due[GW_IMPORTANT], blast->total, is_whole);
     gw_bitmap_fill(&blast->due[GW_UNIMPORTANT], blast->total, false);

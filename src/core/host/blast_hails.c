@@ -72,6 +72,15 @@ static void input_from_receiver(struct gw_endpoint *ep, const struct gw_pkt *pkt
         ep->stats.stray++;
 }
 
+bool gw_blast_credit(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now)
+{
+    struct gw_blast_tx *blast = tx_of(ep, pkt->flow);
+    if (!blast || blast->peer != pkt->src)
+        return false;
+    gw_blast_tx_take_credit(ep, blast, pkt, now);
+    return true;
+}
+
 void gw_blast_input(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
 {
     ep->stats.hails_received++;

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/stall.h"
 #include "core/cc/window.h"
+#include "core/host/credit.h"
 
 static uint64_t map_key(uint32_t peer, uint32_t flow)
 {
@@ -87,6 +88,7 @@ static void describe(const struct gw_endpoint *ep, struct gw_blast_rx *blast,
         .last_len = pkt->index,
         .state = GW_BLAST_ACTIVE,
         .is_bare = !posted,
+        .is_on_credit = pkt->hail.marks & GW_HAIL_ON_CREDIT,
         .bound = pkt->seq & GW_HAIL_BOUND_MAX,
         .rtt = (rtt_us ? rtt_us : 1) * GW_US,
         .finish = posted ? posted->finish : ep->cfg.finish,
@@ -140,6 +142,8 @@ uint8_t gw_blast_rx_open(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_ti
         posted->data = NULL;
         gw_endpoint_trim(ep);
     }
+    if (blast->is_on_credit)
+        gw_credit_open(ep, &blast->grantee, blast->total, now);
     ep->promised++;
     int error = gw_map_put(&ep->blast_map, map_key(blast->peer, blast->flow),
                            (uint32_t)(blast - ep->blasts_rx));
@@ -170,6 +174,7 @@ static void retire(struct gw_endpoint *ep, struct gw_blast_rx *blast, enum gw_bl
     if (blast->memory.data)
         gw_past_flows_note(&ep->past_flows, blast->peer, blast->flow, blast->heard_at);
     gw_egress_leave(ep, &blast->sender);
+    gw_credit_leave(ep, &blast->grantee);
     ep->promised--;
     blast->memory = (struct gw_rx_memory){0};
     blast->notes = NULL;
@@ -234,6 +239,7 @@ static void be_enough(struct gw_endpoint *ep, struct gw_blast_rx *blast, gw_time
         blast->is_stopped = false;
         blast->period_bytes = 0;
         gw_egress_leave(ep, &blast->sender);
+        gw_credit_leave(ep, &blast->grantee);
         for (uint32_t i = 0; i < gw_blast_copies(ep); i++)
             gw_blast_rx_finish(ep, blast, now);
         blast->finish_at = gw_blast_rx_finish_again(blast, now);
@@ -377,6 +383,8 @@ static void take(struct gw_endpoint *ep, struct gw_blast_rx *blast, const struct
     measure_lag(ep, blast, pkt, now);
     blast->data_at = now;
     blast->data_sent_at = pkt->sent_at;
+    if (blast->is_on_credit && blast->state == GW_BLAST_ACTIVE)
+        gw_credit_arrived(ep, &blast->grantee, blast->total, pkt, now);
     bool is_present = gw_blast_rx_round(blast, (uint16_t)(pkt->data.tag >> GW_HAIL_ROUND_SHIFT));
     if (is_present && blast->state == GW_BLAST_ACTIVE)
         count(ep, blast, pkt, now);

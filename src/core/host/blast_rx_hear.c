@@ -8,6 +8,7 @@
 #include "core/host/blast.h"
 
 #include "base/stall.h"
+#include "core/host/credit.h"
 
 /* Fields that a RENDEZVOUS fixes: a copy must say the same. */
 static bool is_same(const struct gw_blast_rx *blast, const struct gw_pkt *pkt)
@@ -208,6 +209,8 @@ static void answer_stop(struct gw_endpoint *ep, struct gw_blast_rx *blast, gw_ti
     blast->is_answered = true;
     blast->answered_at = now;
     blast->ask_word = next_word(blast, 0);
+    if (blast->is_on_credit)
+        gw_credit_renew(ep, &blast->grantee, now);
     gw_egress_join(ep, &blast->sender);
 }
 

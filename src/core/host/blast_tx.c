@@ -49,6 +49,12 @@ static void count_sent(const struct gw_endpoint *ep, struct gw_blast_tx *blast, 
 
 /* ---- Hails and timers. ---- */
 
+/* Whether something may leave, but for the pace. */
+static bool may_send(const struct gw_blast_tx *blast)
+{
+    return gw_blast_tx_due(blast) && !blast->is_held && (blast->credit || blast->is_starved);
+}
+
 void gw_blast_tx_arm(struct gw_endpoint *ep, struct gw_blast_tx *blast)
 {
     gw_time at = gw_stall_at(blast->progress_at, ep->cfg.stall);
@@ -58,8 +64,9 @@ void gw_blast_tx_arm(struct gw_endpoint *ep, struct gw_blast_tx *blast)
         at = blast->hail_at;
     if (gw_deadline_before(blast->report_at, at))
         at = blast->report_at;
-    if (gw_blast_tx_due(blast) && !blast->is_held && !blast->sender.in_ring &&
-        gw_deadline_before(blast->pace_at, at))
+    if (gw_deadline_before(blast->starve_at, at))
+        at = blast->starve_at;
+    if (may_send(blast) && !blast->sender.in_ring && gw_deadline_before(blast->pace_at, at))
         at = blast->pace_at;
     gw_endpoint_arm(ep, gw_blast_tx_timer(ep, blast), at);
 }
@@ -91,7 +98,8 @@ void gw_blast_tx_announce(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_
         .word = {blast->total, blast->tag},
         .number = (uint16_t)blast->path.mtu,
         .index = (uint16_t)blast->last_len,
-        .marks = blast->is_bare ? GW_HAIL_BARE : 0,
+        .marks = (uint8_t)((blast->is_bare ? GW_HAIL_BARE : 0) |
+                           (gw_blast_tx_needs_credit(blast) ? GW_HAIL_ON_CREDIT : 0)),
         .time = now,
     };
     for (uint32_t i = 0; i < gw_blast_copies(ep); i++)
@@ -102,7 +110,7 @@ void gw_blast_tx_announce(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_
 void gw_blast_tx_stop(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
 {
     blast->is_stopped = true;
-    blast->report_at = GW_TIME_NEVER;
+    blast->report_at = blast->starve_at = GW_TIME_NEVER;
     gw_blast_say(ep, &(struct gw_blast_say){
                          .op = GW_HAIL_STOP,
                          .peer = blast->peer,
@@ -146,9 +154,18 @@ static bool is_early(const struct gw_blast_tx *blast, gw_time now)
     return !blast->sender.train_left && gw_time_before(now, blast->pace_at);
 }
 
+/* Without credit the receiver is asked for some, in time. */
+static void await_credit(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
+{
+    blast->starve_at = gw_time_add(now, gw_blast_rto(blast) << blast->starves);
+    gw_endpoint_arm_by(ep, gw_blast_tx_timer(ep, blast), blast->starve_at);
+}
+
 void gw_blast_tx_wake(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
 {
-    if (blast->sender.in_ring || blast->is_held || !gw_blast_tx_due(blast))
+    if (gw_blast_tx_due(blast) && !blast->credit && blast->starve_at == GW_TIME_NEVER)
+        await_credit(ep, blast, now);
+    if (blast->sender.in_ring || !may_send(blast))
         return;
     if (is_early(blast, now)) {
         gw_endpoint_arm_by(ep, gw_blast_tx_timer(ep, blast), blast->pace_at);
@@ -163,7 +180,7 @@ static bool blast_can_send(const struct gw_endpoint *ep, const struct gw_sender 
 {
     const struct gw_blast_tx *blast = (const struct gw_blast_tx *)sender;
     (void)ep;
-    return gw_blast_tx_due(blast) && !blast->is_held && !is_early(blast, now);
+    return may_send(blast) && !is_early(blast, now);
 }
 
 static void pick_entropy(struct gw_blast_tx *blast, gw_time now)
@@ -191,6 +208,24 @@ static void begin_train(struct gw_blast_tx *blast, gw_time now)
     blast->importance = (uint8_t)gw_blast_tx_choose(blast);
     if (!is_head(blast))
         pick_entropy(blast, now);
+}
+
+/* Takes credit for a packet, and returns the flags that say so. */
+static uint8_t pay(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
+{
+    uint8_t flags = GW_PKT_ON_CREDIT;
+    if (!gw_blast_tx_needs_credit(blast))
+        return 0;
+    if (blast->credit)
+        blast->credit--;
+    else
+        flags |= GW_PKT_STARVED;
+    blast->is_starved = false;
+    if (blast->credit == 0) {
+        blast->sender.train_left = 0;
+        await_credit(ep, blast, now);
+    }
+    return flags;
 }
 
 static struct gw_pkt *data_pkt(const struct gw_endpoint *ep, const struct gw_blast_tx *blast,
@@ -263,6 +298,7 @@ static struct gw_pkt *blast_emit(struct gw_endpoint *ep, struct gw_sender *sende
     uint32_t turn = gw_bitmap_first(due);
     gw_bitmap_clear(due, turn);
     data_pkt(ep, blast, pkt, gw_blast_order_place(&blast->order, turn), now);
+    pkt->q.flags |= pay(ep, blast, now);
     end_packet(ep, blast, pkt, now);
     return pkt;
 }

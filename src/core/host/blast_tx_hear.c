@@ -24,7 +24,8 @@ enum {
      * time, to four. */
     HOLD_SHIFT_FIRST = 3,
     HOLD_SHIFT_MAX = 5,
-    TIMES_MAX = 64, /* that a message is sent while its receiver only asks for more (own choice) */
+    STARVES_MAX = 6, /* doublings of the time without credit (own choice) */
+    TIMES_MAX = 64,  /* that a message is sent while its receiver only asks for more (own choice) */
 };
 
 /* Something has come of what was sent, or will be sent, unless that is too often. */
@@ -79,6 +80,28 @@ static void hold(const struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_tim
     blast->hold_at = gw_time_add(now, (blast->path.brtt >> HOLD_SHIFT_FIRST) << blast->holds);
     blast->holds += blast->holds < HOLD_SHIFT_MAX;
     blast->hail_at = blast->report_at = GW_TIME_NEVER;
+}
+
+void gw_blast_tx_take_credit(struct gw_endpoint *ep, struct gw_blast_tx *blast,
+                             const struct gw_pkt *pkt, gw_time now)
+{
+    if (!gw_blast_tx_needs_credit(blast)) {
+        ep->stats.malformed++;
+        return;
+    }
+    if (!gw_seq_before(blast->granted, pkt->seq))
+        return; /* overtaken by a later one */
+    if (!blast->credit && gw_time_before(blast->pace_at, now))
+        blast->pace_at = now; /* who had none is not late */
+    /* More than the message makes no difference. */
+    uint32_t credit = blast->credit + (pkt->seq - blast->granted);
+    blast->credit = credit < blast->total ? credit : blast->total;
+    blast->granted = pkt->seq;
+    blast->starves = 0;
+    blast->starve_at = GW_TIME_NEVER;
+    note_progress(blast, now);
+    gw_blast_tx_wake(ep, blast, now);
+    gw_blast_tx_arm(ep, blast);
 }
 
 static void hear_accept(struct gw_endpoint *ep, struct gw_blast_tx *blast, const struct gw_pkt *pkt,
@@ -309,6 +332,14 @@ static void miss_reports(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_t
     blast->report_at = gw_time_add(now, while_lost);
 }
 
+/* No credit has come for long. */
+static void starve(struct gw_blast_tx *blast)
+{
+    blast->starve_at = GW_TIME_NEVER;
+    blast->is_starved = !blast->credit && gw_blast_tx_due(blast);
+    blast->starves += blast->starves < STARVES_MAX;
+}
+
 void gw_blast_tx_expire(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
 {
     if (gw_stall_is_over(blast->progress_at, ep->cfg.stall, now)) {
@@ -323,6 +354,8 @@ void gw_blast_tx_expire(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_ti
         say_again(ep, blast, now);
     if (blast->report_at != GW_TIME_NEVER && !gw_time_before(now, blast->report_at))
         miss_reports(ep, blast, now);
+    if (blast->starve_at != GW_TIME_NEVER && !gw_time_before(now, blast->starve_at))
+        starve(blast);
     gw_blast_tx_wake(ep, blast, now);
     gw_blast_tx_arm(ep, blast);
 }

@@ -17,6 +17,10 @@
  * anything in flight; after a timeout it sends one packet that says so, and the receiver starts to
  * count anew.
  *
+ * A blast is the same but for what tells of losses. Its sender has no free packet more when it
+ * hears of its receiver, and whatever was under way has arrived or is lost when the receiver
+ * answers a STOP, so it counts anew then.
+ *
  * Invariants: due + (what arrived) never falls behind what the sender may have sent; credits of any
  * time span t are at most one train above what the pace allows in t, if timers come in time. The
  * pacer catches up with one that comes late: that adds what the pace allows in the delay, and at
@@ -25,15 +29,18 @@
 #ifndef GW_CORE_CREDIT_H
 #define GW_CORE_CREDIT_H
 
-#include "core/host/flow_rx.h"
+#include "core/host/endpoint_impl.h"
 
-/* A data packet opens `flow`. */
-void gw_credit_open(const struct gw_endpoint *ep, struct gw_rx_flow *flow);
-/* A data packet of an active flow on credit arrived, trimmed or whole. */
-void gw_credit_arrived(struct gw_endpoint *ep, struct gw_rx_flow *flow, const struct gw_pkt *pkt,
-                       gw_time now);
+/* A flow of `total` packets opens, some of which come without credit. */
+void gw_credit_open(struct gw_endpoint *ep, struct gw_grantee *grantee, uint32_t total,
+                    gw_time now);
+/* A data packet of an active flow of `total` packets arrived, trimmed or whole. */
+void gw_credit_arrived(struct gw_endpoint *ep, struct gw_grantee *grantee, uint32_t total,
+                       const struct gw_pkt *pkt, gw_time now);
+/* Nothing of the flow is under way. */
+void gw_credit_renew(struct gw_endpoint *ep, struct gw_grantee *grantee, gw_time now);
 /* The flow wants no credit any more. */
-void gw_credit_leave(struct gw_endpoint *ep, struct gw_rx_flow *flow);
+void gw_credit_leave(struct gw_endpoint *ep, struct gw_grantee *grantee);
 /* The time of the next credit may have come. */
 void gw_credit_expire(struct gw_endpoint *ep, gw_time now);
 

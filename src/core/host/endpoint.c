@@ -181,7 +181,8 @@ static void endpoint_input(struct gw_node *node, uint16_t port, struct gw_pkt **
                 break;
             case GW_PKT_CREDIT:
                 ep->stats.credits_received++;
-                gw_flow_tx_credit(ep, pkt, now);
+                if (!gw_blast_credit(ep, pkt, now))
+                    gw_flow_tx_credit(ep, pkt, now);
                 break;
             case GW_PKT_NOTICE:
                 gw_announce_input(ep, pkt, now);

@@ -46,6 +46,13 @@ struct gw_rx_memory {
     uint64_t *arrived_bits; /* see struct gw_expect */
 };
 
+/* A flow on credit as its receiver sees it; see credit.h. */
+struct gw_grantee {
+    struct gw_grantee *next; /* of those that want credit; NULL: it does not */
+    uint32_t due;            /* packets under way, or granted and not sent yet */
+    uint32_t granted;        /* packets, since the flow began */
+};
+
 struct gw_endpoint {
     struct gw_node node;
     struct gw_pkt_pool *pool;
@@ -84,7 +91,7 @@ struct gw_endpoint {
     uint32_t done_tail;
     struct gw_event *events;
     struct gw_index_queue event_queue; /* over them */
-    struct gw_rx_flow *want_tail;      /* circular: flows that want credit; NULL: none */
+    struct gw_grantee *want_tail;      /* circular: who wants credit; NULL: nobody */
     struct gw_pacer credit_pacer;      /* while granting */
     bool is_granting;               /* the time of the last credit is not over, or somebody waits */
     struct gw_event unexpected;     /* the next to be polled, behind the others; bytes 0: none */

@@ -137,7 +137,7 @@ static struct gw_rx_flow *flow_open(struct gw_endpoint *ep, const struct gw_pkt 
     };
     memset(flow->bits, 0, (ep->span_mask + 1) / 8);
     if (pkt->q.flags & GW_PKT_ON_CREDIT)
-        gw_credit_open(ep, flow);
+        gw_credit_open(ep, &flow->grantee, flow->total, now);
     ep->promised++;
     int error = gw_map_put(&ep->rx_map, rx_key(flow->peer, flow->flow), index);
     GW_ASSERT(error == GW_OK);
@@ -153,7 +153,7 @@ static void flow_retire(struct gw_endpoint *ep, struct gw_rx_flow *flow, enum gw
         gw_past_flows_note(&ep->past_flows, flow->peer, flow->flow, flow->heard_at);
     uint32_t index = (uint32_t)(flow - ep->rx_flows);
     gw_endpoint_arm(ep, gw_rx_timer(ep, flow), GW_TIME_NEVER);
-    gw_credit_leave(ep, flow);
+    gw_credit_leave(ep, &flow->grantee);
     ep->promised--;
     *gw_rx_memory_of(ep, flow) = (struct gw_rx_memory){0};
     flow->state = (uint8_t)state;
@@ -253,7 +253,7 @@ static void finish_after(struct gw_endpoint *ep, struct gw_rx_flow *flow, uint32
     }
     uint32_t reach = (ep->span_mask + 1) / 2;
     while (flow->cum < seq && seq - flow->cum >= reach && may_give_up(flow)) {
-        flow->due -= flow->due > 0; /* it is not under way any more */
+        flow->grantee.due -= flow->grantee.due > 0; /* it is not under way any more */
         flow->has_let_go = true;
         give_up(ep, flow, flow->cum);
     }
@@ -333,7 +333,7 @@ void gw_flow_rx_data(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
         return;
     flow->heard_at = now;
     if (pkt->q.flags & GW_PKT_ON_CREDIT && flow->state == GW_RX_ACTIVE)
-        gw_credit_arrived(ep, flow, pkt, now);
+        gw_credit_arrived(ep, &flow->grantee, flow->total, pkt, now);
     uint32_t ahead = pkt->seq - flow->cum; /* wraps to a large number when seq < cum */
     bool is_duplicate =
         pkt->seq < flow->cum || (ahead <= ep->span_mask && bit_test(ep, flow, pkt->seq));

@@ -50,12 +50,8 @@ struct gw_rx_flow {
     uint32_t lost;                  /* packets given up; once it is done, all that did not arrive */
     const struct gw_finish *finish; /* NULL: all packets are wanted */
     uint32_t tag;
-    uint32_t list_next; /* index of the next that is free, or done */
-    /* Of a flow on credit; see credit.h. */
-    struct gw_rx_flow *want_next; /* of those that want credit */
-    uint32_t due;                 /* packets under way, or granted and not sent yet */
-    uint32_t granted;             /* packets, since the flow began */
-    bool wants_credit;
+    uint32_t list_next;        /* index of the next that is free, or done */
+    struct gw_grantee grantee; /* of a flow on credit */
     bool has_let_go;      /* the next ACK says that cum has passed a packet that never arrived */
     uint16_t ack_entropy; /* of the next answer, where these take turns */
     /* The packet that causes the ACK now held back, and the others relative to it. */

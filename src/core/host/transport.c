@@ -61,8 +61,6 @@ int gw_transport_choose(struct gw_transport *transport, const char *name)
     bool is_pair = cc != name;
     if (grant_algo ? is_pair && !cc_algo : is_pair || !cc_algo)
         return GW_ERR_UNKNOWN;
-    if (is_pair && ((const struct gw_cc_ops *)cc_algo)->on_report)
-        return GW_ERR_UNKNOWN; /* nothing grants blasts */
     transport->grant = (const struct gw_grant_ops *)grant_algo;
     transport->cc = cc_algo ? (const struct gw_cc_ops *)cc_algo : &open_window;
     gw_algo_defaults(&transport->cc->algo, transport->cc_cfg.bytes);

@@ -40,8 +40,7 @@ static inline bool gw_transport_is_blast(const struct gw_transport *transport)
 
 /*
  * Sets `cc` and `grant` with their defaults from a name: a congestion control ("smartt"), a grant
- * ("eqds": credit alone, any window), or both ("eqds+smartt"), if it is not for blasts. Returns 0
- * or GW_ERR_UNKNOWN.
+ * ("eqds": credit alone, any window), or both ("eqds+smartt"). Returns 0 or GW_ERR_UNKNOWN.
  */
 int gw_transport_choose(struct gw_transport *transport, const char *name);
 

@@ -1,0 +1,260 @@
+/* Blasts on credit: what the sender does with it, and what the receiver grants. */
+#include "unit/core/host/blast_fixture.h"
+
+enum {
+    FIRST = 11, /* packets: one bdp of the fixture's path, as the plan of eqds says */
+    AHEAD = 23,
+    PACKETS = 100,
+    MANY = 200, /* gaps: longer than all that is granted takes */
+};
+
+#define GAP gw_serialisation(gw_byte_time_from_bps(RATE_BPS), MTU + HDR)
+
+static struct gw_pkt pkts[PACKETS];
+
+static void open(struct endpoint_fixture *f)
+{
+    struct gw_endpoint_cfg cfg = blast_cfg();
+    cfg.grant = (struct gw_grant_plan){
+        .first = FIRST, .ahead = AHEAD, .pace = gw_byte_time_from_bps(RATE_BPS)};
+    fixture_open(f, &cfg, "4000");
+    f->transport = gw_test_transport("eqds+dlcp", "spray", "trim");
+}
+
+/* What leaves in so many gaps. */
+static uint32_t pull_for(struct endpoint_fixture *f, uint32_t gaps)
+{
+    uint32_t got = 0;
+    for (uint32_t i = 0; i < gaps; i++) {
+        got += fixture_pull(f, &pkts[got], PACKETS - got);
+        f->now += GAP;
+        gw_node_expire(f->node, f->now);
+        fixture_take_ready(f);
+    }
+    return got;
+}
+
+/* ---- The sender. ---- */
+
+static uint32_t start(struct endpoint_fixture *f)
+{
+    open(f);
+    uint32_t flow = fixture_send(f, PACKETS * MTU);
+    assert_int_equal(fixture_pull(f, pkts, 1), 1);
+    assert_int_equal(pkts[0].hail.op, GW_HAIL_RENDEZVOUS);
+    assert_int_equal(pkts[0].hail.marks, GW_HAIL_BARE | GW_HAIL_ON_CREDIT);
+    struct gw_pkt accept = blast_hail(GW_HAIL_ACCEPT, flow, pkts[0].sent_at);
+    fixture_input(f, &accept);
+    return flow;
+}
+
+static void grant(struct endpoint_fixture *f, uint32_t flow, uint32_t packets)
+{
+    struct gw_pkt pkt = blast_hail(GW_HAIL_ACCEPT, flow, 0);
+    pkt.q.kind = GW_PKT_CREDIT;
+    pkt.seq = packets;
+    fixture_input(f, &pkt);
+}
+
+/* So many packets leave, none of which says that there is no credit. */
+static void leave(struct endpoint_fixture *f, uint32_t packets)
+{
+    assert_int_equal(pull_for(f, packets + 2), packets);
+    for (uint32_t i = 0; i < packets; i++)
+        assert_int_equal(pkts[i].q.flags, GW_PKT_BLAST | GW_PKT_ON_CREDIT);
+}
+
+static void blast_tx__sends_what_credit_allows(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    uint32_t flow = start(&f);
+    leave(&f, FIRST);
+    grant(&f, flow, 5);
+    leave(&f, 5);
+    grant(&f, flow, 5); /* doubled */
+    grant(&f, flow, 3); /* overtaken */
+    leave(&f, 0);
+    grant(&f, flow, 7);
+    leave(&f, 2);
+    grant(&f, flow + 1, 9); /* of another flow */
+    grant(&f, flow, UINT32_MAX / 2);
+    uint32_t rest = PACKETS - FIRST - 7;
+    assert_int_equal(pull_for(&f, rest + 2), rest + 1); /* with the STOP */
+    assert_int_equal(pkts[rest].hail.op, GW_HAIL_STOP);
+    assert_true(fixture_stats(&f)->data_sent == PACKETS);
+    gw_endpoint_fini(f.endpoint);
+    fixture_close(&f);
+}
+
+/* One packet at a time, at distances that double. */
+static void blast_tx__asks_when_no_credit_comes(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    uint32_t flow = start(&f);
+    leave(&f, FIRST);
+    gw_time before = f.now, apart = 0;
+    for (uint32_t i = 0; i < 4; i++) {
+        while (pull_for(&f, 1) == 0)
+            assert_true(f.now < before + GW_MS);
+        assert_int_equal(pkts[0].q.flags, GW_PKT_BLAST | GW_PKT_ON_CREDIT | GW_PKT_STARVED);
+        if (i > 0)
+            assert_true(f.now - before > 3 * apart / 2);
+        apart = f.now - before;
+        before = f.now;
+    }
+    grant(&f, flow, 2);
+    leave(&f, 2);
+    gw_endpoint_fini(f.endpoint);
+    fixture_close(&f);
+}
+
+/* What is asked for again needs credit, too, and some is asked for if none comes. */
+static void blast_tx__repairs_on_credit(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    uint32_t flow = start(&f);
+    grant(&f, flow, PACKETS - FIRST);
+    assert_int_equal(pull_for(&f, PACKETS), PACKETS);
+    assert_int_equal(blast_hears(&f, GW_HAIL_STOP).seq, 0);
+    struct gw_pkt request = blast_hail(GW_HAIL_REQUEST, flow, f.now - GW_US);
+    request.hail.word[0] = 0xff;
+    request.hail.marks = GW_HAIL_LAST;
+    fixture_input(&f, &request);
+    leave(&f, 0);
+    grant(&f, flow, PACKETS - FIRST + 3);
+    leave(&f, 3);
+    gw_time before = f.now;
+    while (pull_for(&f, 1) == 0)
+        assert_true(f.now < before + GW_MS);
+    assert_true(pkts[0].q.flags & GW_PKT_STARVED);
+    gw_endpoint_fini(f.endpoint);
+    fixture_close(&f);
+}
+
+static void blast_tx__without_grant_takes_no_credit(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    blast_open(&f);
+    uint32_t flow = fixture_send(&f, PACKETS * MTU);
+    assert_int_equal(fixture_pull(&f, pkts, 1), 1);
+    assert_int_equal(pkts[0].hail.marks, GW_HAIL_BARE);
+    grant(&f, flow, 1);
+    assert_true(fixture_stats(&f)->malformed == 1);
+    assert_true(pull_for(&f, 3 * FIRST) >= 3 * FIRST);
+    assert_int_equal(pkts[0].q.flags, GW_PKT_BLAST);
+    gw_endpoint_fini(f.endpoint);
+    fixture_close(&f);
+}
+
+/* ---- The receiver. ---- */
+
+static void announce(struct endpoint_fixture *f, uint32_t flow, uint8_t marks)
+{
+    struct gw_pkt pkt = blast_rendezvous(flow, PACKETS, 0, f->now - GW_US);
+    pkt.hail.marks |= marks;
+    fixture_input(f, &pkt);
+    blast_hears(f, GW_HAIL_ACCEPT);
+}
+
+static void arrive(struct endpoint_fixture *f, uint32_t flow, uint32_t place, uint8_t flags)
+{
+    struct gw_pkt pkt = blast_data(flow, place, PACKETS, f->now - GW_US);
+    pkt.q.flags |= GW_PKT_ON_CREDIT | flags;
+    fixture_input(f, &pkt);
+}
+
+/* What the flow is granted in so many gaps; `others`, likewise of all others. */
+static uint32_t granted(struct endpoint_fixture *f, uint32_t flow, uint32_t gaps, uint32_t *others)
+{
+    uint32_t count = pull_for(f, gaps), most = 0;
+    *others = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (pkts[i].q.kind == GW_PKT_CREDIT && pkts[i].flow == flow)
+            most = pkts[i].seq;
+        else if (pkts[i].q.kind == GW_PKT_CREDIT)
+            *others = pkts[i].seq;
+    return most;
+}
+
+static void blast_rx__grants_in_turn_at_its_pace(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    uint32_t others;
+    open(&f);
+    announce(&f, FLOW, GW_HAIL_ON_CREDIT);
+    announce(&f, FLOW + 1, GW_HAIL_ON_CREDIT);
+    announce(&f, FLOW + 2, 0); /* that asks for none */
+    assert_in_range(granted(&f, FLOW, 10, &others), 5, 6);
+    assert_in_range(others, 5, 6);
+    assert_int_equal(granted(&f, FLOW, MANY, &others), AHEAD - FIRST);
+    assert_int_equal(others, AHEAD - FIRST);
+    arrive(&f, FLOW, 4, 0);
+    arrive(&f, FLOW, 9, 0);
+    arrive(&f, FLOW, 9, 0); /* twice: it is not under way any more either */
+    arrive(&f, FLOW + 2, 9, 0);
+    assert_int_equal(granted(&f, FLOW, MANY, &others), AHEAD - FIRST + 3);
+    assert_int_equal(others, 0);
+    assert_true(fixture_stats(&f)->credits_sent == 2 * (AHEAD - FIRST) + 3);
+    gw_endpoint_fini(f.endpoint);
+    fixture_close(&f);
+}
+
+static void blast_rx__counts_anew(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    uint32_t others;
+    open(&f);
+    announce(&f, FLOW, GW_HAIL_ON_CREDIT);
+    uint32_t before = granted(&f, FLOW, MANY, &others);
+    arrive(&f, FLOW, 7, GW_PKT_STARVED);
+    assert_int_equal(granted(&f, FLOW, MANY, &others), before + AHEAD);
+    struct gw_pkt stop = blast_hail(GW_HAIL_STOP, FLOW, f.now - GW_US);
+    fixture_input(&f, &stop);
+    assert_int_equal(granted(&f, FLOW, MANY, &others), before + 2 * AHEAD);
+    gw_endpoint_fini(f.endpoint);
+    fixture_close(&f);
+}
+
+/* No more than is missing, and nothing once there is enough. */
+static void blast_rx__grants_what_is_missing(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    uint32_t others;
+    open(&f);
+    announce(&f, FLOW, GW_HAIL_ON_CREDIT);
+    for (uint32_t place = 0; place < PACKETS - 3; place++) {
+        arrive(&f, FLOW, place, 0);
+        pull_for(&f, 2);
+    }
+    arrive(&f, FLOW, 0, GW_PKT_STARVED);
+    uint32_t sent = (uint32_t)fixture_stats(&f)->credits_sent;
+    assert_true(granted(&f, FLOW, MANY, &others) > 0);
+    assert_true(fixture_stats(&f)->credits_sent == sent + 3);
+    for (uint32_t place = PACKETS - 3; place < PACKETS; place++)
+        arrive(&f, FLOW, place, 0);
+    assert_int_equal(granted(&f, FLOW, MANY, &others), 0);
+    assert_int_equal(fixture_event(&f).kind, GW_EVENT_RECEIVED);
+    gw_endpoint_fini(f.endpoint);
+    fixture_close(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blast_tx__sends_what_credit_allows),
+        cmocka_unit_test(blast_tx__asks_when_no_credit_comes),
+        cmocka_unit_test(blast_tx__repairs_on_credit),
+        cmocka_unit_test(blast_tx__without_grant_takes_no_credit),
+        cmocka_unit_test(blast_rx__grants_in_turn_at_its_pace),
+        cmocka_unit_test(blast_rx__counts_anew),
+        cmocka_unit_test(blast_rx__grants_what_is_missing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
