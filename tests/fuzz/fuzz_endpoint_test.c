@@ -185,7 +185,7 @@ static void input_blast(struct fuzz *f)
     pkt->hail.word[0] = take_number(f);
     pkt->hail.word[1] = take_number(f);
     if (pkt->hail.op == GW_HAIL_RENDEZVOUS && !(pkt->hail.marks & 0x80)) {
-        pkt->hail.marks &= 1;
+        pkt->hail.marks &= GW_HAIL_BARE | GW_HAIL_ON_CREDIT;
         pkt->hail.number = MTU;
         pkt->index = MESSAGE_BYTES % MTU;
         pkt->hail.word[0] = MESSAGE_PACKETS;
@@ -253,13 +253,14 @@ static void poll_events(struct fuzz *f)
 
 static void fuzz_open(struct fuzz *f)
 {
-    static struct gw_transport transports[3]; /* without and with credit, and blasts */
+    static struct gw_transport transports[4]; /* without and with credit; blasts likewise */
     static struct gw_finish half;
     if (!transports[0].cc) {
         half = percent_policy(50);
         transports[0] = gw_test_transport("smartt", "reps", "trim");
         transports[1] = gw_test_transport("eqds+smartt", "reps", "trim");
         transports[2] = gw_test_transport("follow", "reps", "trim");
+        transports[3] = gw_test_transport("eqds+dlcp", "reps", "trim");
     }
     f->cfg = gw_test_host_cfg(OURS, MTU);
     f->cfg.tx_flows_max = 4;
@@ -271,7 +272,7 @@ static void fuzz_open(struct fuzz *f)
     f->cfg.ack_delay = 5 * GW_US;
     uint8_t choice = take8(f);
     f->cfg.train = 1 + (choice & 3);
-    f->transport = &transports[choice & 8 ? 2 : choice >> 2 & 1];
+    f->transport = &transports[choice >> 2 & 3];
     f->cfg.blasts_max = 3;
     f->cfg.blast_packets_max = PACKETS_MAX;
     f->cfg.report_every = 20 * GW_US;
