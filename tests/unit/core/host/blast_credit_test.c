@@ -12,13 +12,19 @@ enum {
 
 static struct gw_pkt pkts[PACKETS];
 
-static void open(struct endpoint_fixture *f)
+static void open_stalling(struct endpoint_fixture *f, gw_time stall)
 {
     struct gw_endpoint_cfg cfg = blast_cfg();
+    cfg.stall = stall;
     cfg.grant = (struct gw_grant_plan){
         .first = FIRST, .ahead = AHEAD, .pace = gw_byte_time_from_bps(RATE_BPS)};
     fixture_open(f, &cfg, "4000");
     f->transport = gw_test_transport("eqds+dlcp", "spray", "trim");
+}
+
+static void open(struct endpoint_fixture *f)
+{
+    open_stalling(f, 0);
 }
 
 /* What leaves in so many gaps. */
@@ -36,9 +42,8 @@ static uint32_t pull_for(struct endpoint_fixture *f, uint32_t gaps)
 
 /* ---- The sender. ---- */
 
-static uint32_t start(struct endpoint_fixture *f)
+static uint32_t start_opened(struct endpoint_fixture *f)
 {
-    open(f);
     uint32_t flow = fixture_send(f, PACKETS * MTU);
     assert_int_equal(fixture_pull(f, pkts, 1), 1);
     assert_int_equal(pkts[0].hail.op, GW_HAIL_RENDEZVOUS);
@@ -46,6 +51,12 @@ static uint32_t start(struct endpoint_fixture *f)
     struct gw_pkt accept = blast_hail(GW_HAIL_ACCEPT, flow, pkts[0].sent_at);
     fixture_input(f, &accept);
     return flow;
+}
+
+static uint32_t start(struct endpoint_fixture *f)
+{
+    open(f);
+    return start_opened(f);
 }
 
 static void grant(struct endpoint_fixture *f, uint32_t flow, uint32_t packets)
@@ -130,6 +141,24 @@ static void blast_tx__repairs_on_credit(void **state)
     while (pull_for(&f, 1) == 0)
         assert_true(f.now < before + GW_MS);
     assert_true(pkts[0].q.flags & GW_PKT_STARVED);
+    gw_endpoint_fini(f.endpoint);
+    fixture_close(&f);
+}
+
+/* A receiver that grants for ever, and takes nothing, does not keep the sender for ever. */
+static void blast_tx__stalls_whatever_is_granted(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    open_stalling(&f, GW_MS);
+    uint32_t flow = start_opened(&f);
+    gw_time end = f.now + 3 * GW_MS;
+    for (uint32_t i = 1; gw_time_before(f.now, end); i++) {
+        grant(&f, flow, i * PACKETS);
+        pull_for(&f, 20);
+    }
+    struct gw_event event = fixture_event(&f);
+    assert_int_equal(event.kind, GW_EVENT_FAILED);
     gw_endpoint_fini(f.endpoint);
     fixture_close(&f);
 }
@@ -251,6 +280,7 @@ int main(void)
         cmocka_unit_test(blast_tx__sends_what_credit_allows),
         cmocka_unit_test(blast_tx__asks_when_no_credit_comes),
         cmocka_unit_test(blast_tx__repairs_on_credit),
+        cmocka_unit_test(blast_tx__stalls_whatever_is_granted),
         cmocka_unit_test(blast_tx__without_grant_takes_no_credit),
         cmocka_unit_test(blast_rx__grants_in_turn_at_its_pace),
         cmocka_unit_test(blast_rx__counts_anew),
