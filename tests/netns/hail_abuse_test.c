@@ -46,6 +46,12 @@ enum {
 
 static const double bound = 0.1;
 
+/* Byte `i` of what a rank sends. */
+static unsigned char byte_of(int rank, uint32_t i)
+{
+    return (unsigned char)((uint32_t)rank + i % 251);
+}
+
 /* ---- The liar. ---- */
 
 struct liar {
@@ -209,9 +215,9 @@ static void behave(struct liar *l)
         }
         liar_turn(l->io);
     }
-    for (uint32_t from = 0; from < LIAR; from++)
+    for (int from = 0; from < LIAR; from++)
         for (uint32_t i = 0; i < BYTES; i++)
-            assert_int_equal(taken[from][i], (unsigned char)(from + i % 251));
+            assert_int_equal(taken[from][i], byte_of(from, i));
 }
 
 static void run_liar(bool answers)
@@ -265,10 +271,10 @@ static struct gradwire_call_options bounded(struct gradwire_parts *parts)
     return options;
 }
 
-static void fill(unsigned char *bytes, uint32_t from)
+static void fill(unsigned char *bytes, int rank)
 {
     for (uint32_t i = 0; i < BYTES; i++)
-        bytes[i] = (unsigned char)(from + i % 251);
+        bytes[i] = byte_of(rank, i);
 }
 
 /* A message each way between the honest ranks, of which a tenth may be missing. */
@@ -279,7 +285,7 @@ static int exchange(gradwire *job, int rank)
     struct gradwire_parts parts = {.room = PACKETS, .arrived = arrived};
     struct gradwire_call_options send = bounded(NULL), receive = bounded(&parts);
     gradwire_call sent, received;
-    fill(own, (uint32_t)rank);
+    fill(own, rank);
     memset(theirs, 0x55, sizeof(theirs));
     CHECK(gradwire_receive_with(job, theirs, BYTES, !rank, EXCHANGED, &receive, &received) == 0);
     CHECK(gradwire_send_with(job, own, BYTES, !rank, EXCHANGED, &send, &sent) == 0);
@@ -287,7 +293,7 @@ static int exchange(gradwire *job, int rank)
     CHECK(parts.count == PACKETS && (double)parts.missing <= bound * (PACKETS - 1));
     for (uint32_t i = 0; i < BYTES; i++) {
         bool is_there = arrived[i / MTU / 64] >> i / MTU % 64 & 1;
-        CHECK(theirs[i] == (is_there ? (unsigned char)(!rank + i % 251) : 0x55));
+        CHECK(theirs[i] == (is_there ? byte_of(!rank, i) : 0x55));
     }
     return 0;
 }
@@ -318,7 +324,7 @@ static int be_honest(gradwire *job, int rank)
     gradwire_call sent, received;
     unsigned char goes_on = 1;
     memset(guarded, 0x55, sizeof(guarded));
-    fill(own, (uint32_t)rank);
+    fill(own, rank);
     CHECK(exchange(job, rank) == 0);
     CHECK(gradwire_receive_with(job, guarded + GUARD, BYTES, LIAR, FROM_LIAR, &terms, &received) ==
           0);

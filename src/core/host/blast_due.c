@@ -21,6 +21,7 @@
 #include "core/host/blast.h"
 
 #include "base/align.h"
+#include "core/host/credit.h"
 
 enum {
     /* Trains of places that are foreseen, and wait: 64 KB each, as the kernel takes them, so L2 has
@@ -120,11 +121,8 @@ void gw_blast_tx_appraise(struct gw_blast_tx *blast, const struct gw_send *send)
 static void renew_credit(const struct gw_endpoint *ep, struct gw_blast_tx *blast)
 {
     const struct gw_transport *transport = blast->transport;
-    struct gw_grant_plan plan = {.first = UINT32_MAX};
-    if (transport->grant)
-        transport->grant->plan(transport->grant_cfg.bytes, &blast->path, &plan);
     blast->credit =
-        !transport->grant || plan.first < ep->cfg.span_max ? plan.first : ep->cfg.span_max;
+        transport->grant ? gw_credit_free(ep, transport, &blast->path, blast->total) : UINT32_MAX;
     blast->granted = 0;
     blast->is_starved = false;
     blast->starves = 0;

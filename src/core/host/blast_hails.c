@@ -42,12 +42,19 @@ bool gw_blast_say(struct gw_endpoint *ep, const struct gw_blast_say *say)
     return pkt != NULL;
 }
 
-/* The blast that its receiver speaks of, or NULL: it ended, or is none of ours. */
+/* The blast with the number, or NULL: it ended, or is none of ours. */
 static struct gw_blast_tx *tx_of(const struct gw_endpoint *ep, uint32_t flow)
 {
     uint32_t index = (flow & UINT16_MAX) - ep->cfg.tx_flows_max;
     struct gw_blast_tx *blast = index < ep->cfg.blasts_max ? &ep->blasts_tx[index] : NULL;
     return blast && blast->transport && blast->id == flow ? blast : NULL;
+}
+
+/* The blast that its receiver speaks of, likewise. */
+static struct gw_blast_tx *tx_of_pkt(const struct gw_endpoint *ep, const struct gw_pkt *pkt)
+{
+    struct gw_blast_tx *blast = tx_of(ep, pkt->flow);
+    return blast && blast->peer == pkt->src ? blast : NULL;
 }
 
 static void confirm_unknown(struct gw_endpoint *ep, const struct gw_pkt *pkt)
@@ -63,8 +70,8 @@ static void confirm_unknown(struct gw_endpoint *ep, const struct gw_pkt *pkt)
 
 static void input_from_receiver(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now)
 {
-    struct gw_blast_tx *blast = tx_of(ep, pkt->flow);
-    if (blast && blast->peer == pkt->src)
+    struct gw_blast_tx *blast = tx_of_pkt(ep, pkt);
+    if (blast)
         gw_blast_tx_hear(ep, blast, pkt, now);
     else if (pkt->hail.op == GW_HAIL_FINISH)
         confirm_unknown(ep, pkt);
@@ -74,11 +81,10 @@ static void input_from_receiver(struct gw_endpoint *ep, const struct gw_pkt *pkt
 
 bool gw_blast_credit(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now)
 {
-    struct gw_blast_tx *blast = tx_of(ep, pkt->flow);
-    if (!blast || blast->peer != pkt->src)
-        return false;
-    gw_blast_tx_take_credit(ep, blast, pkt, now);
-    return true;
+    struct gw_blast_tx *blast = tx_of_pkt(ep, pkt);
+    if (blast)
+        gw_blast_tx_take_credit(ep, blast, pkt, now);
+    return blast != NULL;
 }
 
 void gw_blast_input(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)

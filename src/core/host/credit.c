@@ -1,4 +1,4 @@
-/* The receiver half of flows on credit: who wants credit, and the pacer; see credit.h. */
+/* Flows on credit: what is free, who wants credit, and the pacer; see credit.h. */
 #include "core/host/credit.h"
 
 #include "core/host/blast.h"
@@ -7,6 +7,14 @@
 static uint32_t min_u32(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
+}
+
+uint32_t gw_credit_free(const struct gw_endpoint *ep, const struct gw_transport *transport,
+                        const struct gw_path *path, uint32_t total)
+{
+    struct gw_grant_plan plan = {0};
+    transport->grant->plan(transport->grant_cfg.bytes, path, &plan);
+    return min_u32(min_u32(plan.first, ep->cfg.span_max), total);
 }
 
 static uint32_t free_packets(const struct gw_endpoint *ep, uint32_t total)

@@ -21,7 +21,8 @@
  * hears of its receiver, and whatever was under way has arrived or is lost when the receiver
  * answers a STOP, so it counts anew then.
  *
- * Invariants: due + (what arrived) never falls behind what the sender may have sent; credits of any
+ * Invariants: due + (what arrived) never falls behind what the sender may have sent, unless it was
+ * told, or found out, that nothing was under way; credits of any
  * time span t are at most one train above what the pace allows in t, if timers come in time. The
  * pacer catches up with one that comes late: that adds what the pace allows in the delay, and at
  * most in 2 ms.
@@ -30,6 +31,12 @@
 #define GW_CORE_CREDIT_H
 
 #include "core/host/endpoint_impl.h"
+
+/* Packets that a flow of `total` sends before any credit; its transport has a grant. */
+uint32_t gw_credit_free(const struct gw_endpoint *ep, const struct gw_transport *transport,
+                        const struct gw_path *path, uint32_t total);
+
+/* The receiver's half. */
 
 /* A flow of `total` packets opens, some of which come without credit. */
 void gw_credit_open(struct gw_endpoint *ep, struct gw_grantee *grantee, uint32_t total,

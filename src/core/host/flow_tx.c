@@ -10,6 +10,7 @@
 
 #include "base/stall.h"
 #include "core/host/announce.h"
+#include "core/host/credit.h"
 
 /* Whether a lost packet goes before a new one: not before credit, where the receiver counts. */
 static bool resends(const struct gw_tx_flow *flow)
@@ -335,16 +336,11 @@ static const struct gw_sender_ops tx_sender_ops = {
 static void start_credit(const struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time now)
 {
     const struct gw_transport *transport = flow->transport;
-    struct gw_grant_plan plan = {0};
     flow->credit = transport->grant ? 0 : UINT32_MAX;
     flow->granted = 0;
     flow->is_starved = false;
     flow->answered_at = now;
-    if (transport->grant)
-        transport->grant->plan(transport->grant_cfg.bytes, &flow->path, &plan);
-    flow->free = plan.first < ep->cfg.span_max ? plan.first : ep->cfg.span_max;
-    if (flow->free > flow->total)
-        flow->free = flow->total;
+    flow->free = transport->grant ? gw_credit_free(ep, transport, &flow->path, flow->total) : 0;
     flow->unpaid = flow->free;
 }
 

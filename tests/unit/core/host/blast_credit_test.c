@@ -8,8 +8,6 @@ enum {
     MANY = 200, /* gaps: longer than all that is granted takes */
 };
 
-#define GAP gw_serialisation(gw_byte_time_from_bps(RATE_BPS), MTU + HDR)
-
 static struct gw_pkt pkts[PACKETS];
 
 static void open_stalling(struct endpoint_fixture *f, gw_time stall)
@@ -33,18 +31,16 @@ static uint32_t pull_for(struct endpoint_fixture *f, uint32_t gaps)
     uint32_t got = 0;
     for (uint32_t i = 0; i < gaps; i++) {
         got += fixture_pull(f, &pkts[got], PACKETS - got);
-        f->now += GAP;
-        gw_node_expire(f->node, f->now);
-        fixture_take_ready(f);
+        blast_wait(f, GAP);
     }
     return got;
 }
 
 /* ---- The sender. ---- */
 
-static uint32_t start_opened(struct endpoint_fixture *f)
+static uint32_t start_short(struct endpoint_fixture *f, uint32_t packets)
 {
-    uint32_t flow = fixture_send(f, PACKETS * MTU);
+    uint32_t flow = fixture_send(f, packets * MTU);
     assert_int_equal(fixture_pull(f, pkts, 1), 1);
     assert_int_equal(pkts[0].hail.op, GW_HAIL_RENDEZVOUS);
     assert_int_equal(pkts[0].hail.marks, GW_HAIL_BARE | GW_HAIL_ON_CREDIT);
@@ -56,7 +52,7 @@ static uint32_t start_opened(struct endpoint_fixture *f)
 static uint32_t start(struct endpoint_fixture *f)
 {
     open(f);
-    return start_opened(f);
+    return start_short(f, PACKETS);
 }
 
 static void grant(struct endpoint_fixture *f, uint32_t flow, uint32_t packets)
@@ -94,8 +90,7 @@ static void blast_tx__sends_what_credit_allows(void **state)
     assert_int_equal(pull_for(&f, rest + 2), rest + 1); /* with the STOP */
     assert_int_equal(pkts[rest].hail.op, GW_HAIL_STOP);
     assert_true(fixture_stats(&f)->data_sent == PACKETS);
-    gw_endpoint_fini(f.endpoint);
-    fixture_close(&f);
+    fixture_abandon(&f);
 }
 
 /* One packet at a time, at distances that double. */
@@ -117,8 +112,30 @@ static void blast_tx__asks_when_no_credit_comes(void **state)
     }
     grant(&f, flow, 2);
     leave(&f, 2);
-    gw_endpoint_fini(f.endpoint);
-    fixture_close(&f);
+    fixture_abandon(&f);
+}
+
+static void request(struct endpoint_fixture *f, uint32_t flow, uint32_t places)
+{
+    struct gw_pkt pkt = blast_hail(GW_HAIL_REQUEST, flow, f->now - GW_US);
+    pkt.hail.word[0] = places;
+    pkt.hail.marks = GW_HAIL_LAST;
+    fixture_input(f, &pkt);
+}
+
+/* Of a short message all is free, once. */
+static void blast_tx__has_no_credit_left_of_a_short_message(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    open(&f);
+    uint32_t flow = start_short(&f, FIRST / 2);
+    assert_int_equal(pull_for(&f, FIRST), FIRST / 2 + 1); /* with the STOP */
+    request(&f, flow, 3);
+    leave(&f, 0);
+    grant(&f, flow, 2);
+    assert_int_equal(pull_for(&f, 4), 2 + 1);
+    fixture_abandon(&f);
 }
 
 /* What is asked for again needs credit, too, and some is asked for if none comes. */
@@ -130,10 +147,7 @@ static void blast_tx__repairs_on_credit(void **state)
     grant(&f, flow, PACKETS - FIRST);
     assert_int_equal(pull_for(&f, PACKETS), PACKETS);
     assert_int_equal(blast_hears(&f, GW_HAIL_STOP).seq, 0);
-    struct gw_pkt request = blast_hail(GW_HAIL_REQUEST, flow, f.now - GW_US);
-    request.hail.word[0] = 0xff;
-    request.hail.marks = GW_HAIL_LAST;
-    fixture_input(&f, &request);
+    request(&f, flow, 0xff);
     leave(&f, 0);
     grant(&f, flow, PACKETS - FIRST + 3);
     leave(&f, 3);
@@ -141,8 +155,7 @@ static void blast_tx__repairs_on_credit(void **state)
     while (pull_for(&f, 1) == 0)
         assert_true(f.now < before + GW_MS);
     assert_true(pkts[0].q.flags & GW_PKT_STARVED);
-    gw_endpoint_fini(f.endpoint);
-    fixture_close(&f);
+    fixture_abandon(&f);
 }
 
 /* A receiver that grants for ever, and takes nothing, does not keep the sender for ever. */
@@ -151,7 +164,7 @@ static void blast_tx__stalls_whatever_is_granted(void **state)
     (void)state;
     struct endpoint_fixture f;
     open_stalling(&f, GW_MS);
-    uint32_t flow = start_opened(&f);
+    uint32_t flow = start_short(&f, PACKETS);
     gw_time end = f.now + 3 * GW_MS;
     for (uint32_t i = 1; gw_time_before(f.now, end); i++) {
         grant(&f, flow, i * PACKETS);
@@ -159,8 +172,7 @@ static void blast_tx__stalls_whatever_is_granted(void **state)
     }
     struct gw_event event = fixture_event(&f);
     assert_int_equal(event.kind, GW_EVENT_FAILED);
-    gw_endpoint_fini(f.endpoint);
-    fixture_close(&f);
+    fixture_abandon(&f);
 }
 
 static void blast_tx__without_grant_takes_no_credit(void **state)
@@ -175,8 +187,7 @@ static void blast_tx__without_grant_takes_no_credit(void **state)
     assert_true(fixture_stats(&f)->malformed == 1);
     assert_true(pull_for(&f, 3 * FIRST) >= 3 * FIRST);
     assert_int_equal(pkts[0].q.flags, GW_PKT_BLAST);
-    gw_endpoint_fini(f.endpoint);
-    fixture_close(&f);
+    fixture_abandon(&f);
 }
 
 /* ---- The receiver. ---- */
@@ -229,8 +240,7 @@ static void blast_rx__grants_in_turn_at_its_pace(void **state)
     assert_int_equal(granted(&f, FLOW, MANY, &others), AHEAD - FIRST + 3);
     assert_int_equal(others, 0);
     assert_true(fixture_stats(&f)->credits_sent == 2 * (AHEAD - FIRST) + 3);
-    gw_endpoint_fini(f.endpoint);
-    fixture_close(&f);
+    fixture_abandon(&f);
 }
 
 static void blast_rx__counts_anew(void **state)
@@ -246,8 +256,7 @@ static void blast_rx__counts_anew(void **state)
     struct gw_pkt stop = blast_hail(GW_HAIL_STOP, FLOW, f.now - GW_US);
     fixture_input(&f, &stop);
     assert_int_equal(granted(&f, FLOW, MANY, &others), before + 2 * AHEAD);
-    gw_endpoint_fini(f.endpoint);
-    fixture_close(&f);
+    fixture_abandon(&f);
 }
 
 /* No more than is missing, and nothing once there is enough. */
@@ -270,8 +279,7 @@ static void blast_rx__grants_what_is_missing(void **state)
         arrive(&f, FLOW, place, 0);
     assert_int_equal(granted(&f, FLOW, MANY, &others), 0);
     assert_int_equal(fixture_event(&f).kind, GW_EVENT_RECEIVED);
-    gw_endpoint_fini(f.endpoint);
-    fixture_close(&f);
+    fixture_abandon(&f);
 }
 
 int main(void)
@@ -279,6 +287,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blast_tx__sends_what_credit_allows),
         cmocka_unit_test(blast_tx__asks_when_no_credit_comes),
+        cmocka_unit_test(blast_tx__has_no_credit_left_of_a_short_message),
         cmocka_unit_test(blast_tx__repairs_on_credit),
         cmocka_unit_test(blast_tx__stalls_whatever_is_granted),
         cmocka_unit_test(blast_tx__without_grant_takes_no_credit),

@@ -7,8 +7,6 @@ enum {
     OTHER = 3, /* another peer */
 };
 
-#define GAP gw_serialisation(gw_byte_time_from_bps(RATE_BPS), MTU + HDR)
-
 static struct gw_pkt pkts[MANY];
 
 /* An endpoint with room for all that a test sends, whose blasts use `cc`. */

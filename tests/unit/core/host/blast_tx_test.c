@@ -9,8 +9,6 @@ enum {
     TRAIN = 4,
 };
 
-#define GAP gw_serialisation(gw_byte_time_from_bps(RATE_BPS), MTU + HDR)
-
 static struct gw_pkt pkts[MANY];
 
 /* All that leaves until `count` packets have, as time passes; returns how many did. */

@@ -7,8 +7,6 @@ enum {
     GAPS = 400,
 };
 
-#define GAP gw_serialisation(gw_byte_time_from_bps(RATE_BPS), MTU + HDR)
-
 static struct gw_endpoint_cfg credit_cfg(void)
 {
     struct gw_endpoint_cfg cfg = fixture_cfg();
@@ -25,12 +23,6 @@ static void credit_open(struct endpoint_fixture *f, const char *window)
     f->transport.grant = (const void *)gw_registry_find(&gw_grant_registry, "eqds");
     assert_non_null(f->transport.grant);
     gw_algo_defaults(&f->transport.grant->algo, f->transport.grant_cfg.bytes);
-}
-
-static void credit_close(struct endpoint_fixture *f)
-{
-    gw_endpoint_fini(f->endpoint);
-    fixture_close(f);
 }
 
 /* Packet `seq` of a message of theirs on credit arrives, with more flags. */
@@ -82,7 +74,7 @@ static void credit__needs_none_for_a_message_within_the_first_window(void **stat
     for (uint32_t seq = 0; seq < FIRST - 1; seq++)
         arrive(&f, 0, seq, FIRST, 0);
     assert_int_equal(pass(&f, GAPS, granted, 1), 0);
-    credit_close(&f);
+    fixture_abandon(&f);
 }
 
 /* Each trim is one packet to send again: one credit, once. */
@@ -98,7 +90,7 @@ static void credit__brings_back_each_trimmed_packet_once(void **state)
     /* Trimmed once more: once more granted. */
     arrive(&f, 0, 1, FIRST, GW_PKT_TRIMMED);
     assert_int_equal(pass(&f, GAPS, granted, 1), 1);
-    credit_close(&f);
+    fixture_abandon(&f);
 }
 
 static void credit__is_never_faster_than_its_pace(void **state)
@@ -126,7 +118,7 @@ static void credit__is_never_faster_than_its_pace(void **state)
         assert_in_range(credits, 0, (f.now - begin) / GAP + 1);
     }
     assert_in_range(credits, (f.now - begin) / GAP * 9 / 10, (f.now - begin) / GAP + 1);
-    credit_close(&f);
+    fixture_abandon(&f);
 }
 
 /* A driver that slept for long does not let all senders go at once. */
@@ -150,7 +142,7 @@ static void credit__makes_good_for_little_of_a_long_delay(void **state)
     uint32_t allowed = (uint32_t)(2 * GW_MS / (100 * GAP));
     assert_true(allowed + 1 < FLOWS * (AHEAD - FIRST)); /* they want more than that */
     assert_int_equal(take_credits(&f, granted, FLOWS), allowed + 1);
-    credit_close(&f);
+    fixture_abandon(&f);
 }
 
 static void credit__is_shared_in_turn(void **state)
@@ -171,7 +163,7 @@ static void credit__is_shared_in_turn(void **state)
         for (uint32_t flow = 0; flow < FLOWS; flow++)
             assert_in_range(granted[flow], i / FLOWS, i / FLOWS + 1);
     }
-    credit_close(&f);
+    fixture_abandon(&f);
 }
 
 /* A sender that does not use its credit gets no more than `ahead`. */
@@ -185,7 +177,7 @@ static void credit__does_not_pile_up(void **state)
     assert_int_equal(pass(&f, GAPS, granted, 1), AHEAD - (FIRST - 1));
     arrive(&f, 0, 1, 500, 0);
     assert_int_equal(pass(&f, GAPS, granted, 1), 1);
-    credit_close(&f);
+    fixture_abandon(&f);
 }
 
 static void credit__of_a_flow_that_ended_goes_to_the_others(void **state)
@@ -204,7 +196,7 @@ static void credit__of_a_flow_that_ended_goes_to_the_others(void **state)
     assert_int_equal(pass(&f, 9, granted, 2), 10);
     assert_int_equal(granted[0], 0);
     assert_int_equal(granted[1], 10);
-    credit_close(&f);
+    fixture_abandon(&f);
 }
 
 /* The sender stopped early: what it did not send for free needs credit. */
@@ -218,7 +210,7 @@ static void credit__learns_where_the_first_window_ended(void **state)
     assert_int_equal(pass(&f, GAPS, granted, 1), FIRST - 2);
     arrive(&f, 0, 0, FIRST, 0);
     assert_int_equal(pass(&f, GAPS, granted, 1), 0);
-    credit_close(&f);
+    fixture_abandon(&f);
 }
 
 static void credit__begins_anew_for_a_starved_sender(void **state)
@@ -229,7 +221,7 @@ static void credit__begins_anew_for_a_starved_sender(void **state)
     credit_open(&f, "1MB");
     arrive(&f, 0, 3, FIRST, GW_PKT_STARVED); /* all others are lost */
     assert_int_equal(pass(&f, GAPS, granted, 1), FIRST - 1);
-    credit_close(&f);
+    fixture_abandon(&f);
 }
 
 /* A host that was not told to grant does not, and answers as ever. */
@@ -243,7 +235,7 @@ static void credit__is_not_granted_without_a_plan(void **state)
     arrive(&f, 0, 0, 100, 0);
     assert_int_equal(pass(&f, GAPS, granted, 1), 0);
     assert_int_equal(fixture_stats(&f)->acks_sent, 1);
-    credit_close(&f);
+    fixture_abandon(&f);
 }
 
 /* Trims that outnumber the pool: the pacer skips a turn and goes on when there are packets. */
@@ -260,7 +252,7 @@ static void credit__waits_for_the_pool(void **state)
     assert_true(fixture_stats(&f)->pool_empty > 0);
     fixture_give_back(&f, &hoard);
     assert_int_equal(pass(&f, GAPS, granted, 1), AHEAD - (FIRST - 1));
-    credit_close(&f);
+    fixture_abandon(&f);
 }
 
 /* ---- The sender. ---- */
@@ -300,7 +292,7 @@ static void credit_sender__sends_the_first_window_once(void **state)
     for (uint32_t i = 0; i < FIRST / 2; i++)
         assert_int_equal(pkts[i].seq, 2 * i + 1);
     assert_int_equal(pkts[FIRST / 2].seq, FIRST);
-    credit_close(&f);
+    fixture_abandon(&f);
 }
 
 static void credit_sender__counts_from_the_beginning(void **state)
@@ -323,7 +315,7 @@ static void credit_sender__counts_from_the_beginning(void **state)
     give(&f, flow ^ 1, 9); /* of another flow */
     assert_int_equal(fixture_stats(&f)->stray, 1);
     assert_int_equal(fixture_pull(&f, pkts, 200), 0);
-    credit_close(&f);
+    fixture_abandon(&f);
 }
 
 /* The first that is heard of the receiver ends the first window; one packet says where. */
@@ -340,7 +332,7 @@ static void credit_sender__says_where_the_first_window_ended(void **state)
     assert_int_equal(fixture_pull(&f, pkts, 200), 1);
     assert_int_equal(pkts[0].seq, 4); /* a new one, though 0 is to be sent again */
     assert_int_equal(pkts[0].q.flags, GW_PKT_TRIMMABLE | GW_PKT_ON_CREDIT | GW_PKT_LAST_FREE);
-    credit_close(&f);
+    fixture_abandon(&f);
 }
 
 static void credit_sender__needs_both_credit_and_window(void **state)
@@ -355,7 +347,7 @@ static void credit_sender__needs_both_credit_and_window(void **state)
     assert_int_equal(fixture_pull(&f, pkts, 200), 0);
     fixture_ack(&f, &pkts[0], 1);
     assert_int_equal(fixture_pull(&f, &pkts[3], 100), 1);
-    credit_close(&f);
+    fixture_abandon(&f);
 }
 
 /* All is lost, the CREDITs too: one packet per timeout, which says so, until one comes. */
@@ -377,7 +369,7 @@ static void credit_sender__asks_again_when_starved(void **state)
     }
     give(&f, flow, 8);
     assert_int_equal(fixture_pull(&f, pkts, 200), 8);
-    credit_close(&f);
+    fixture_abandon(&f);
 }
 
 /* Nothing is in flight, but credit may be on its way: not before a timeout. */
@@ -401,7 +393,7 @@ static void credit_sender__is_patient(void **state)
         fixture_expire(&f);
     assert_true(f.now - heard >= BRTT); /* the period of `trim` is 1.2 base RTTs on one link */
     assert_true(pkts[0].q.flags & GW_PKT_STARVED);
-    credit_close(&f);
+    fixture_abandon(&f);
 }
 
 static void credit_sender__refuses_credit_that_it_does_not_need(void **state)
@@ -417,7 +409,7 @@ static void credit_sender__refuses_credit_that_it_does_not_need(void **state)
     give(&f, flow, 5);
     assert_int_equal(fixture_stats(&f)->malformed, 1);
     assert_int_equal(fixture_pull(&f, pkts, 200), 0);
-    credit_close(&f);
+    fixture_abandon(&f);
 }
 
 static void transport_choose__takes_a_grant_and_a_congestion_control_apart(void **state)

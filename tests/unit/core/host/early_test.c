@@ -156,8 +156,7 @@ static void early__sender_on_credit_goes_on(void **state)
         fixture_expire(&f);
     assert_int_equal(fixture_pull(&f, pkts, GW_COUNT_OF(pkts)), 1);
     assert_true(pkts[0].q.flags & GW_PKT_STARVED);
-    gw_endpoint_fini(f.endpoint);
-    fixture_close(&f);
+    fixture_abandon(&f);
 }
 
 static void early__blast_is_told_and_says_rendezvous_again(void **state)

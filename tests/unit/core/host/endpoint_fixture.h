@@ -21,6 +21,8 @@ enum {
 
 #define RATE_BPS UINT64_C(10000000000)
 #define BRTT     (10 * GW_US)
+/* Of full packets, at that rate. */
+#define GAP gw_serialisation(gw_byte_time_from_bps(RATE_BPS), MTU + HDR)
 
 struct endpoint_fixture {
     struct gw_test_host host;
@@ -61,6 +63,13 @@ static inline void fixture_open(struct endpoint_fixture *f, const struct gw_endp
 static inline void fixture_close(struct endpoint_fixture *f)
 {
     gw_test_host_close(&f->host);
+}
+
+/* The same with packets that wait to leave, or flows that have not ended. */
+static inline void fixture_abandon(struct endpoint_fixture *f)
+{
+    gw_endpoint_fini(f->endpoint);
+    fixture_close(f);
 }
 
 static inline const struct gw_endpoint_stats *fixture_stats(const struct endpoint_fixture *f)
