@@ -99,7 +99,7 @@ void gw_blast_tx_take_credit(struct gw_endpoint *ep, struct gw_blast_tx *blast,
     blast->granted = pkt->seq;
     blast->starves = 0;
     blast->starve_at = GW_TIME_NEVER;
-    if (gw_blast_tx_due(blast))
+    if (gw_blast_tx_due(blast) && !blast->is_held)
         note_progress(blast, now); /* it brings something to leave */
     gw_blast_tx_wake(ep, blast, now);
     gw_blast_tx_arm(ep, blast);

@@ -175,6 +175,25 @@ static void blast_tx__stalls_whatever_is_granted(void **state)
     fixture_abandon(&f);
 }
 
+/* Nor does one that grants for ever, and is never ready. */
+static void blast_tx__stalls_while_it_is_held(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    open_stalling(&f, GW_MS);
+    uint32_t flow = fixture_send(&f, PACKETS * MTU);
+    struct gw_pkt answer = blast_hail(GW_HAIL_ACCEPT, flow, f.now);
+    answer.hail.marks = GW_HAIL_NOT_READY;
+    gw_time end = f.now + 3 * GW_MS;
+    for (uint32_t i = 1; gw_time_before(f.now, end); i++) {
+        fixture_input(&f, &answer);
+        grant(&f, flow, i * PACKETS);
+        pull_for(&f, 20);
+    }
+    assert_int_equal(fixture_event(&f).kind, GW_EVENT_FAILED);
+    fixture_abandon(&f);
+}
+
 static void blast_tx__without_grant_takes_no_credit(void **state)
 {
     (void)state;
@@ -290,6 +309,7 @@ int main(void)
         cmocka_unit_test(blast_tx__has_no_credit_left_of_a_short_message),
         cmocka_unit_test(blast_tx__repairs_on_credit),
         cmocka_unit_test(blast_tx__stalls_whatever_is_granted),
+        cmocka_unit_test(blast_tx__stalls_while_it_is_held),
         cmocka_unit_test(blast_tx__without_grant_takes_no_credit),
         cmocka_unit_test(blast_rx__grants_in_turn_at_its_pace),
         cmocka_unit_test(blast_rx__counts_anew),
