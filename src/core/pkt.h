@@ -72,7 +72,7 @@ enum gw_pkt_flag {
     /* On data of a flow whose sender waits for credit, see credit.h. */
     GW_PKT_ON_CREDIT = 8,  /* it is such a flow */
     GW_PKT_LAST_FREE = 64, /* no packet of a higher number leaves before credit has come */
-    GW_PKT_STARVED = 128,  /* without credit: the sender has none, and nothing else in flight */
+    GW_PKT_STARVED = 128,  /* without credit: the sender has none, and has waited for long */
 };
 
 /* What a gradient or parameter packet says of itself (ATP, section 3.3). */

@@ -42,7 +42,8 @@ static bool data_fits(uint8_t flags, uint32_t length)
 {
     if (flags & (GW_WIRE_LAST_FREE | GW_WIRE_STARVED) && !(flags & GW_WIRE_ON_CREDIT))
         return false;
-    if (flags & GW_WIRE_BLAST && flags & ~(GW_WIRE_BLAST | GW_WIRE_LAST))
+    if (flags & GW_WIRE_BLAST &&
+        flags & ~(GW_WIRE_BLAST | GW_WIRE_LAST | GW_WIRE_ON_CREDIT | GW_WIRE_STARVED))
         return false;
     if (flags & GW_WIRE_TRIMMED)
         return (flags & GW_WIRE_TRIMMABLE) && length == GW_WIRE_DATA_SIZE;

@@ -128,9 +128,9 @@
  *     +---------------+---------------+-------------------------------+
  *
  * What the numbers mean depends on the operation; core/blast_hail.h says it. Data of a blast has
- * the flag BLAST and none besides LAST; its packet number is the place of its fragment in the
- * message, and in the place of the tag is the round in which it is sent, and the note of the
- * fragment.
+ * the flag BLAST, and none besides LAST, ON_CREDIT and STARVED; its packet number is the place of
+ * its fragment in the message, and in the place of the tag is the round in which it is sent, and
+ * the note of the fragment.
  *
  * What switches between must know of a burst travels outside of UDP, as a *signal* in the DSCP:
  *
@@ -215,7 +215,7 @@ enum gw_wire_flag {
     GW_WIRE_READY = 16,       /* NACK: now there is */
     GW_WIRE_ON_CREDIT = 8,    /* data: the sender waits for credit */
     GW_WIRE_LAST_FREE = 64,   /* data: the last packet before credit has come */
-    GW_WIRE_STARVED = 128,    /* data: sent without credit, nothing else is in flight */
+    GW_WIRE_STARVED = 128,    /* data: sent without credit */
     GW_WIRE_NOTICE_CLASS = 7, /* mask; notice: its class */
     GW_WIRE_JOB_OPTION = 248, /* mask; job control: see core/job.h */
 };

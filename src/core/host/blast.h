@@ -219,6 +219,14 @@ static inline uint32_t gw_blast_tx_due(const struct gw_blast_tx *blast)
            (blast->total - blast->foreseen);
 }
 
+/* A report is missing after so long, counted from one, or from when sending begins or goes on. */
+static inline void gw_blast_tx_await_report(const struct gw_endpoint *ep, struct gw_blast_tx *blast,
+                                            gw_time now)
+{
+    blast->report_at =
+        gw_time_add(now, GW_BLAST_REPORTS_LOST * ep->cfg.report_every + blast->path.brtt);
+}
+
 /* How long a hail waits for its answer; never longer than this, whatever the loss detection. */
 #define GW_BLAST_RTO_MAX (8 * GW_S)
 

@@ -411,6 +411,15 @@ static void take(struct gw_endpoint *ep, struct gw_blast_rx *blast, const struct
         be_enough(ep, blast, now);
 }
 
+/* A packet of a flow that is done. A sender without credit waits for more, and cannot know. */
+static void take_late(struct gw_endpoint *ep, const struct gw_blast_rx *blast,
+                      const struct gw_pkt *pkt, gw_time now)
+{
+    ep->stats.duplicates++;
+    if (pkt->q.flags & GW_PKT_STARVED)
+        gw_blast_rx_finish(ep, blast, now);
+}
+
 void gw_blast_rx_data(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
 {
     ep->stats.data_received++;
@@ -422,7 +431,7 @@ void gw_blast_rx_data(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
     else if (blast->state == GW_BLAST_FAILED)
         ep->stats.refused++;
     else if (blast->state == GW_BLAST_DONE)
-        ep->stats.duplicates++;
+        take_late(ep, blast, pkt, now);
     else
         take(ep, blast, pkt, now);
     gw_pkt_release(ep->pool, pkt);

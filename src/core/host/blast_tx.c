@@ -41,8 +41,7 @@ static void count_sent(const struct gw_endpoint *ep, struct gw_blast_tx *blast, 
         blast->round_at = now;
         blast->period = blast->reported = 0;
         memset(blast->sent, 0, sizeof(blast->sent));
-        blast->report_at =
-            gw_time_add(now, GW_BLAST_REPORTS_LOST * ep->cfg.report_every + blast->path.brtt);
+        gw_blast_tx_await_report(ep, blast, now);
     }
     blast->sent[gw_blast_tx_period(ep, blast, now) % GW_BLAST_PERIODS] += bytes;
 }
@@ -111,6 +110,8 @@ void gw_blast_tx_stop(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time
 {
     blast->is_stopped = true;
     blast->report_at = blast->starve_at = GW_TIME_NEVER;
+    if (gw_blast_tx_needs_credit(blast))
+        blast->credit = 0; /* the receiver counts anew */
     gw_blast_say(ep, &(struct gw_blast_say){
                          .op = GW_HAIL_STOP,
                          .peer = blast->peer,
@@ -223,7 +224,8 @@ static uint8_t pay(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time no
     blast->is_starved = false;
     if (blast->credit == 0) {
         blast->sender.train_left = 0;
-        await_credit(ep, blast, now);
+        if (gw_blast_tx_due(blast))
+            await_credit(ep, blast, now);
     }
     return flags;
 }

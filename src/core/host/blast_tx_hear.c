@@ -82,6 +82,15 @@ static void hold(const struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_tim
     blast->hail_at = blast->report_at = GW_TIME_NEVER;
 }
 
+/* It had no credit: neither is what leaves now late, nor are reports of the time without. */
+static void go_on(const struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
+{
+    if (gw_time_before(blast->pace_at, now))
+        blast->pace_at = now;
+    if (blast->report_at != GW_TIME_NEVER)
+        gw_blast_tx_await_report(ep, blast, now);
+}
+
 void gw_blast_tx_take_credit(struct gw_endpoint *ep, struct gw_blast_tx *blast,
                              const struct gw_pkt *pkt, gw_time now)
 {
@@ -91,8 +100,8 @@ void gw_blast_tx_take_credit(struct gw_endpoint *ep, struct gw_blast_tx *blast,
     }
     if (!gw_seq_before(blast->granted, pkt->seq))
         return; /* overtaken by a later one */
-    if (!blast->credit && gw_time_before(blast->pace_at, now))
-        blast->pace_at = now; /* who had none is not late */
+    if (!blast->credit)
+        go_on(ep, blast, now);
     /* More than the message makes no difference. */
     uint32_t credit = blast->credit + (pkt->seq - blast->granted);
     blast->credit = credit < blast->total ? credit : blast->total;
@@ -194,8 +203,7 @@ static void hear_report(struct gw_endpoint *ep, struct gw_blast_tx *blast, const
         note_progress(blast, now);
     take_report(ep, blast, sent, pkt->hail.word[0], now);
     if (!blast->is_stopped)
-        blast->report_at =
-            gw_time_add(now, GW_BLAST_REPORTS_LOST * ep->cfg.report_every + blast->path.brtt);
+        gw_blast_tx_await_report(ep, blast, now);
     gw_blast_tx_arm(ep, blast);
 }
 
@@ -334,10 +342,11 @@ static void miss_reports(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_t
 }
 
 /* No credit has come for long. */
-static void starve(struct gw_blast_tx *blast)
+static void starve(const struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
 {
     blast->starve_at = GW_TIME_NEVER;
     blast->is_starved = !blast->credit && gw_blast_tx_due(blast);
+    go_on(ep, blast, now);
     blast->starves += blast->starves < STARVES_MAX;
 }
 
@@ -356,7 +365,7 @@ void gw_blast_tx_expire(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_ti
     if (blast->report_at != GW_TIME_NEVER && !gw_time_before(now, blast->report_at))
         miss_reports(ep, blast, now);
     if (blast->starve_at != GW_TIME_NEVER && !gw_time_before(now, blast->starve_at))
-        starve(blast);
+        starve(ep, blast, now);
     gw_blast_tx_wake(ep, blast, now);
     gw_blast_tx_arm(ep, blast);
 }

@@ -94,18 +94,24 @@ struct terms {
     uint32_t size;    /* of each */
 };
 
+/* The peer says how large its packets are; the link takes none that is larger than ours. */
+static uint32_t packet_size(const struct gw_endpoint *ep, uint16_t mss)
+{
+    return min_u32(mss, ep->cfg.mtu) + ep->cfg.hdr;
+}
+
 static struct terms terms_of(const struct gw_endpoint *ep, const struct gw_grantee *grantee)
 {
     const uintptr_t at = (uintptr_t)grantee - (uintptr_t)ep->blasts_rx;
     if (at < ep->cfg.blasts_max * sizeof(*ep->blasts_rx)) {
         const struct gw_blast_rx *blast = &ep->blasts_rx[at / sizeof(*ep->blasts_rx)];
         return (struct terms){blast->peer, blast->flow, blast->key, blast->total - blast->arrived,
-                              blast->mss + ep->cfg.hdr};
+                              packet_size(ep, blast->mss)};
     }
     const struct gw_rx_flow *flow =
         &ep->rx_flows[((uintptr_t)grantee - (uintptr_t)ep->rx_flows) / sizeof(*ep->rx_flows)];
     return (struct terms){flow->peer, flow->flow, flow->key,
-                          flow->total - flow->arrived - flow->lost, flow->mss + ep->cfg.hdr};
+                          flow->total - flow->arrived - flow->lost, packet_size(ep, flow->mss)};
 }
 
 /* Packets that may be granted now: at most one train. */

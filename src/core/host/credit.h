@@ -18,14 +18,17 @@
  * count anew.
  *
  * A blast is the same but for what tells of losses. Its sender has no free packet more when it
- * hears of its receiver, and whatever was under way has arrived or is lost when the receiver
- * answers a STOP, so it counts anew then.
+ * hears of its receiver. With a STOP it gives up what credit it has, and whatever was under way has
+ * arrived or is lost when the receiver answers that, so it counts anew then.
  *
- * Invariants: due + (what arrived) never falls behind what the sender may have sent, unless it was
- * told, or found out, that nothing was under way; credits of any
- * time span t are at most one train above what the pace allows in t, if timers come in time. The
- * pacer catches up with one that comes late: that adds what the pace allows in the delay, and at
- * most in 2 ms.
+ * A sender that lies about this, doubles its packets, or says STOP again and again, is granted as
+ * much as its turns in the queue allow, and no other's turn.
+ *
+ * Invariants: of honest senders, due + (what arrived) falls behind what the sender may have sent
+ * only by what the network doubles, and by credits that cross a packet or STOP that says there is
+ * none; credits of any time span t are at most one train above what the pace allows in t, if timers
+ * come in time. The pacer catches up with one that comes late: that adds what the pace allows in
+ * the delay, and at most in 2 ms.
  */
 #ifndef GW_CORE_CREDIT_H
 #define GW_CORE_CREDIT_H

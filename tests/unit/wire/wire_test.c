@@ -382,11 +382,13 @@ static void wire_validate__refuses_every_change_of_magic_version_and_kind(void *
 }
 
 /* What a sender says of its credit, only one that waits for some can say; and who sends a blast has
- * nothing else to say. */
+ * nothing to say of anything else. */
 static bool flags_agree(uint32_t flags)
 {
-    if (flags & GW_WIRE_BLAST)
-        return (flags & ~(uint32_t)GW_WIRE_LAST) == GW_WIRE_BLAST;
+    static const uint8_t never =
+        GW_WIRE_TRIMMED | GW_WIRE_TRIMMABLE | GW_WIRE_ACK_NOW | GW_WIRE_LAST_FREE;
+    if (flags & GW_WIRE_BLAST && flags & never)
+        return false;
     return flags & GW_WIRE_ON_CREDIT || !(flags & (GW_WIRE_LAST_FREE | GW_WIRE_STARVED));
 }
 

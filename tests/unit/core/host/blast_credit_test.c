@@ -158,6 +158,40 @@ static void blast_tx__repairs_on_credit(void **state)
     fixture_abandon(&f);
 }
 
+/* What is left of credit at a STOP is given up: its receiver counts anew. */
+static void blast_tx__gives_up_credit_at_a_stop(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    uint32_t flow = start(&f);
+    leave(&f, FIRST);
+    grant(&f, flow, PACKETS);
+    assert_int_equal(pull_for(&f, PACKETS), PACKETS - FIRST + 1); /* with the STOP */
+    request(&f, flow, 7);
+    leave(&f, 0);
+    grant(&f, flow, PACKETS + 2);
+    leave(&f, 2);
+    fixture_abandon(&f);
+}
+
+/* Nobody reports what was not sent for want of credit, so nothing of it is missing: the rate
+ * stays. */
+static void blast_tx__misses_no_report_of_a_time_without_credit(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    open(&f);
+    uint32_t flow = start_short(&f, BLAST_PACKETS);
+    for (gw_time end = f.now + 5 * REPORT_EVERY / 2; gw_time_before(f.now, end);)
+        pull_for(&f, 1);
+    grant(&f, flow, BLAST_PACKETS);
+    const uint64_t before = fixture_stats(&f)->data_sent, gaps = 2 * REPORT_EVERY / GAP;
+    for (uint64_t i = 0; i < gaps; i++)
+        pull_for(&f, 1);
+    assert_in_range(fixture_stats(&f)->data_sent - before, gaps - 2, gaps);
+    fixture_abandon(&f);
+}
+
 /* A receiver that grants for ever, and takes nothing, does not keep the sender for ever. */
 static void blast_tx__stalls_whatever_is_granted(void **state)
 {
@@ -211,12 +245,18 @@ static void blast_tx__without_grant_takes_no_credit(void **state)
 
 /* ---- The receiver. ---- */
 
-static void announce(struct endpoint_fixture *f, uint32_t flow, uint8_t marks)
+static void announce_of(struct endpoint_fixture *f, uint32_t flow, uint8_t marks, uint16_t mss)
 {
     struct gw_pkt pkt = blast_rendezvous(flow, PACKETS, 0, f->now - GW_US);
     pkt.hail.marks |= marks;
+    pkt.hail.number = mss;
     fixture_input(f, &pkt);
     blast_hears(f, GW_HAIL_ACCEPT);
+}
+
+static void announce(struct endpoint_fixture *f, uint32_t flow, uint8_t marks)
+{
+    announce_of(f, flow, marks, MTU);
 }
 
 static void arrive(struct endpoint_fixture *f, uint32_t flow, uint32_t place, uint8_t flags)
@@ -278,6 +318,19 @@ static void blast_rx__counts_anew(void **state)
     fixture_abandon(&f);
 }
 
+/* Whoever claims large packets does not have the pacer wait for them. */
+static void blast_rx__grants_at_the_pace_of_its_link_whatever_packets_a_peer_claims(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    uint32_t others;
+    open(&f);
+    announce(&f, FLOW, GW_HAIL_ON_CREDIT);
+    announce_of(&f, FLOW + 1, GW_HAIL_ON_CREDIT, UINT16_MAX);
+    assert_in_range(granted(&f, FLOW, 10, &others), 5, 6);
+    fixture_abandon(&f);
+}
+
 /* No more than is missing, and nothing once there is enough. */
 static void blast_rx__grants_what_is_missing(void **state)
 {
@@ -301,6 +354,28 @@ static void blast_rx__grants_what_is_missing(void **state)
     fixture_abandon(&f);
 }
 
+/* A sender without credit that missed the end is told, even if it has more to send than STOP. */
+static void blast_rx__tells_who_waits_for_credit_of_the_end(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    uint32_t others;
+    open(&f);
+    announce(&f, FLOW, GW_HAIL_ON_CREDIT);
+    for (uint32_t place = 0; place < PACKETS; place++)
+        arrive(&f, FLOW, place, 0);
+    granted(&f, FLOW, MANY, &others);
+    assert_int_equal(fixture_event(&f).kind, GW_EVENT_RECEIVED);
+    blast_wait(&f, GW_MS); /* all its FINISHes */
+    while (pull_for(&f, 1))
+        ;
+    arrive(&f, FLOW, 3, 0);
+    blast_hears_nothing(&f);
+    arrive(&f, FLOW, 3, GW_PKT_STARVED);
+    assert_int_equal(blast_hears(&f, GW_HAIL_FINISH).seq, PACKETS);
+    fixture_abandon(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,11 +383,15 @@ int main(void)
         cmocka_unit_test(blast_tx__asks_when_no_credit_comes),
         cmocka_unit_test(blast_tx__has_no_credit_left_of_a_short_message),
         cmocka_unit_test(blast_tx__repairs_on_credit),
+        cmocka_unit_test(blast_tx__gives_up_credit_at_a_stop),
+        cmocka_unit_test(blast_tx__misses_no_report_of_a_time_without_credit),
         cmocka_unit_test(blast_tx__stalls_whatever_is_granted),
         cmocka_unit_test(blast_tx__stalls_while_it_is_held),
         cmocka_unit_test(blast_tx__without_grant_takes_no_credit),
         cmocka_unit_test(blast_rx__grants_in_turn_at_its_pace),
         cmocka_unit_test(blast_rx__counts_anew),
+        cmocka_unit_test(blast_rx__grants_at_the_pace_of_its_link_whatever_packets_a_peer_claims),
+        cmocka_unit_test(blast_rx__tells_who_waits_for_credit_of_the_end),
         cmocka_unit_test(blast_rx__grants_what_is_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
