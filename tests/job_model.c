@@ -452,6 +452,7 @@ static void open_network(struct gw_job_model *m)
         endpoint->tx_flows_max = endpoint->rx_flows_max = endpoint->expect_max = 0;
         endpoint->stall = GW_JOB_MODEL_STALL * 2 / 3;
         endpoint->report_every = 20 * GW_US;
+        endpoint->early_packets = 5 * rank;
         const struct gw_communicator_cfg comm = gw_job_model_comm_cfg(m, rank);
         gw_communicator_demand(&comm, endpoint);
     }

@@ -27,6 +27,7 @@ enum {
     MESSAGE_BYTES = 5 * MTU + 7,
     MESSAGE_PACKETS = 6,
     PACKETS_MAX = 64, /* that can be marked */
+    POSTS_FROM = 248, /* steps that post memory */
 };
 
 #define COOKIE UINT64_C(0x0123456789abcdef)
@@ -34,14 +35,14 @@ enum {
 /* How far the runs got; a target that reaches nothing tests nothing. */
 static uint64_t total_received, total_sent, total_malformed, total_acked, total_credit,
     total_partial, total_notices, total_answers, total_unanswered, total_hails, total_requests,
-    total_reports, total_blasts;
+    total_reports, total_blasts, total_kept;
 
 struct fuzz {
     struct gw_test_host host;
     struct gw_node *node;
     struct gw_endpoint_cfg cfg;
     const struct gw_transport *transport;
-    unsigned char *posted[2]; /* memory for the messages of tags 0 and 1 */
+    unsigned char *posted[3]; /* memory for the messages of tags 0 and 1, and later of 2 */
     uint64_t *arrived;        /* marks for tag 1, of which half is enough */
     uint16_t *notes;          /* and notes */
     gw_time now;
@@ -221,6 +222,13 @@ static void pass_time(struct fuzz *f)
     gw_test_pass_time(f->node, &f->now, step, (gw_time)step * step * GW_US);
 }
 
+/* Memory for a message that may have come before. */
+static void post(struct fuzz *f)
+{
+    if (!gw_endpoint_expects(f->host.endpoint, THEIRS, 2))
+        gw_endpoint_expect(f->host.endpoint, THEIRS, 2, f->posted[2], MESSAGE_BYTES);
+}
+
 /* Lets at most `max` packets leave; true when nothing more wants to. */
 static bool output(struct fuzz *f, uint32_t max)
 {
@@ -268,6 +276,7 @@ static void fuzz_open(struct fuzz *f)
     f->cfg.span_max = 64;
     f->cfg.control_max = 16;
     f->cfg.announcers_max = 1;
+    f->cfg.early_packets = 3;
     f->cfg.ack_every = 1 + take8(f) % GW_ACK_EVERY_MAX;
     f->cfg.ack_delay = 5 * GW_US;
     uint8_t choice = take8(f);
@@ -285,6 +294,8 @@ static void fuzz_open(struct fuzz *f)
     GW_ASSERT(f->arrived != NULL);
     f->notes = malloc(PACKETS_MAX * sizeof(*f->notes));
     GW_ASSERT(f->notes != NULL);
+    f->posted[2] = malloc(MESSAGE_BYTES);
+    GW_ASSERT(f->posted[2] != NULL);
     for (uint32_t tag = 0; tag < 2; tag++) {
         f->posted[tag] = malloc(MESSAGE_BYTES);
         GW_ASSERT(f->posted[tag] != NULL);
@@ -316,9 +327,12 @@ static void fuzz_close(struct fuzz *f)
     total_hails += stats->hails_sent;
     total_requests += stats->requests_sent + stats->requests_received;
     total_reports += stats->reports_received;
-    gw_test_host_close(&f->host); /* checks that every packet and buffer is back */
+    total_kept += stats->kept;
+    gw_endpoint_fini(f->host.endpoint); /* what is kept for memory that is never posted */
+    gw_test_host_close(&f->host);       /* checks that every packet and buffer is back */
     free(f->posted[0]);
     free(f->posted[1]);
+    free(f->posted[2]);
     free(f->arrived);
     free(f->notes);
 }
@@ -329,7 +343,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_open(&f);
     start_message(&f);
     while (f.steps.left) {
-        switch (take8(&f) % 10) {
+        uint8_t step = take8(&f);
+        if (step >= POSTS_FROM) {
+            post(&f);
+            continue;
+        }
+        switch (step % 10) {
         case 0:
             input_datagram(&f);
             break;
@@ -374,6 +393,9 @@ static void check_reached(void)
     assert_true(total_credit > ROUNDS / 10);
     print_message("messages of which a part was enough: %llu\n", (unsigned long long)total_partial);
     assert_true(total_partial > ROUNDS / 1000);
+    print_message("kept until memory was posted, or for ever: %llu\n",
+                  (unsigned long long)total_kept);
+    assert_true(total_kept > ROUNDS / 100);
     print_message("notices %llu, answered %llu, bursts without an answer %llu\n",
                   (unsigned long long)total_notices, (unsigned long long)total_answers,
                   (unsigned long long)total_unanswered);

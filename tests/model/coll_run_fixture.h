@@ -98,6 +98,7 @@ static inline void worker_open(struct model *m, uint32_t rank)
     uint32_t awaits = gw_coll_run_awaits(&m->cfg);
     cfg.hdr = HDR;
     cfg.stall = STALL;
+    cfg.early_packets = 2 * rank;
     cfg.tx_flows_max = m->setup.tx_flows_max ? m->setup.tx_flows_max : gw_coll_run_sends(&m->cfg);
     cfg.rx_flows_max = 2 * awaits + 1;
     if (m->setup.takes_parts) {

@@ -35,7 +35,7 @@ static void endpoint_carve(struct gw_endpoint *ep, const struct gw_endpoint_cfg 
                            struct gw_arena *arena)
 {
     uint32_t flows = cfg->tx_flows_max + cfg->rx_flows_max + 2 * cfg->blasts_max;
-    uint32_t timers = flows + cfg->apps_max + cfg->port_count + 1 + cfg->announcers_max;
+    uint32_t timers = flows + cfg->apps_max + cfg->port_count + 2 + cfg->announcers_max;
     ep->node.ready = gw_arena_take(arena, cfg->port_count * sizeof(*ep->node.ready));
     ep->egress = gw_arena_take(arena, cfg->port_count * sizeof(*ep->egress));
     ep->tx_flows = gw_arena_take(arena, cfg->tx_flows_max * sizeof(*ep->tx_flows));
@@ -215,6 +215,8 @@ static void endpoint_expire(struct gw_node *node, gw_time now)
             gw_flow_rx_expire(ep, &ep->rx_flows[id - first_rx], now);
         else if (id == gw_credit_timer(ep))
             gw_credit_expire(ep, now);
+        else if (id == gw_early_timer(ep))
+            gw_early_expire(ep, now);
         else if (id >= gw_blast_timer(ep))
             gw_blast_expire(ep, id, now);
         else if (id >= gw_announcer_timer(ep))
@@ -268,7 +270,7 @@ struct gw_endpoint *gw_endpoint_init(void *memory, const struct gw_endpoint_cfg 
 
 uint32_t gw_endpoint_fini(struct gw_endpoint *ep)
 {
-    uint32_t count = 0;
+    uint32_t count = gw_early_fini(ep);
     for (uint16_t port = 0; port < ep->node.port_count; port++) {
         struct gw_egress *egress = &ep->egress[port];
         for (; egress->control.count; count++)

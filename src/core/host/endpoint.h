@@ -38,6 +38,8 @@ struct gw_endpoint_cfg {
                                 flow: a power of two, 64 to 8192; equal on both ends */
     uint32_t control_max;    /* control packets queued per port; more are dropped and counted */
     uint32_t expect_max;     /* receive buffers posted at the same time; may be 0 */
+    uint32_t early_packets;  /* with payload, of messages that no memory is posted for, kept until
+                                there is (early.h); 0: all are dropped, and sent again */
     uint32_t apps_max;       /* workers and servers attached at the same time; may be 0 */
     uint32_t app_events_max; /* events that these may have promised or posted; may be 0 */
     uint32_t blasts_max;     /* flows whose data is not acknowledged (blast.h): sent at the same
@@ -129,8 +131,8 @@ enum gw_event_kind {
     GW_EVENT_JOINED,     /* a member is in its job, as `rank` */
     GW_EVENT_REFUSED,    /* it is not, or no more; `reason` and `about` say why */
     GW_EVENT_LEFT,       /* it has left on its own wish */
-    GW_EVENT_UNEXPECTED, /* a message has come that no memory is posted for, or too little; it was
-                            dropped, and its sender asks again or has given up */
+    GW_EVENT_UNEXPECTED, /* a message has come that no memory is posted for, or too little; it is
+                            kept, or was dropped, and its sender asks again or has given up */
 };
 
 struct gw_event {
@@ -172,6 +174,7 @@ struct gw_endpoint_stats {
     uint64_t duplicates;      /* received twice, or after they were given up */
     uint64_t given_up;        /* lost, and not wanted again */
     uint64_t control_dropped; /* control queue full */
+    uint64_t kept;            /* data that came before its memory was posted, until it was */
     uint64_t refused;         /* data without room for a flow, a buffer or memory to put it into */
     uint64_t stray;           /* for an unknown or ended flow, or another host */
     uint64_t malformed;       /* fields that contradict each other */
@@ -224,8 +227,8 @@ int gw_endpoint_send(struct gw_endpoint *endpoint, const struct gw_send *send, u
 
 /*
  * Posts memory for the message `tag` from `peer`. Payload that arrives for a message without memory
- * is refused; its sender is told when there is, and asks again, soon at first, then every few
- * milliseconds, and fails when that has stalled. Returns 0 or GW_ERR_NO_ROOM.
+ * is kept (cfg.early_packets) or refused; its sender is told when there is, and asks again, soon at
+ * first, then every few milliseconds, and fails when that has stalled. Returns 0 or GW_ERR_NO_ROOM.
  */
 int gw_endpoint_expect(struct gw_endpoint *endpoint, uint32_t peer, uint32_t tag, void *data,
                        uint64_t bytes);

@@ -80,8 +80,8 @@ struct gw_endpoint {
     gw_time nap_from;  /* the last time that nobody looked for GW_NAP or longer: ... */
     gw_time nap_until; /* ... what came in it has waited here until its end */
     bool has_looked;
-    struct gw_heap timers; /* ids: tx flows, rx flows, apps, ports, credit, announcers, blasts:
-                              sent, received */
+    struct gw_heap timers; /* ids: tx flows, rx flows, apps, ports, credit, early messages,
+                              announcers, blasts: sent, received */
     struct gw_prng prng;
     uint32_t span_mask;
     uint32_t tx_free;   /* chain through free_next */
@@ -141,10 +141,15 @@ static inline uint32_t gw_credit_timer(const struct gw_endpoint *ep)
     return ep->cfg.tx_flows_max + ep->cfg.rx_flows_max + ep->cfg.apps_max + ep->node.port_count;
 }
 
+static inline uint32_t gw_early_timer(const struct gw_endpoint *ep)
+{
+    return gw_credit_timer(ep) + 1;
+}
+
 /* Of the first announcer. */
 static inline uint32_t gw_announcer_timer(const struct gw_endpoint *ep)
 {
-    return gw_credit_timer(ep) + 1;
+    return gw_early_timer(ep) + 1;
 }
 
 /* Of the first blast that is sent; behind them are those that are received. */

@@ -97,8 +97,10 @@ static void tell_unexpected(struct gw_endpoint *ep, const struct gw_pkt *pkt, ui
                                                        .at = now});
 }
 
-/* Whether there is memory for the message of an unknown flow, if it needs any. */
-static bool is_expected(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now)
+/* Whether there is memory for the message of an unknown flow, if it needs any; if not, whether none
+ * has been posted yet. */
+static bool is_expected(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now,
+                        bool *is_early)
 {
     /* A payload that was cut may have been one. */
     bool has_payload =
@@ -106,8 +108,7 @@ static bool is_expected(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_tim
     const struct gw_expect *posted =
         has_payload ? gw_endpoint_find_memory(ep, pkt->src, pkt->data.tag) : NULL;
     bool is_short = posted && least_bytes(pkt) > posted->bytes;
-    if (has_payload && !posted)
-        gw_early_note(ep, pkt);
+    *is_early = has_payload && !posted;
     if (has_payload && (!posted || is_short))
         tell_unexpected(ep, pkt, posted ? posted->bytes : 0, now);
     return !has_payload ||
@@ -282,6 +283,7 @@ static struct gw_rx_flow *data_flow(struct gw_endpoint *ep, struct gw_pkt *pkt, 
 {
     uint32_t index = gw_map_get(&ep->rx_map, rx_key(pkt->src, pkt->flow));
     struct gw_rx_flow *flow = index == GW_MAP_NONE ? NULL : &ep->rx_flows[index];
+    bool is_early;
     if (!data_is_sound(pkt) ||
         (flow && (pkt->data.total != flow->total || pkt->data.mss != flow->mss ||
                   pkt->data.tag != flow->tag))) {
@@ -293,7 +295,9 @@ static struct gw_rx_flow *data_flow(struct gw_endpoint *ep, struct gw_pkt *pkt, 
         ep->stats.stray++;
         nack_unknown(ep, pkt, GW_PKT_NOT_READY);
         return NULL;
-    } else if (!flow && !is_expected(ep, pkt, now)) {
+    } else if (!flow && !is_expected(ep, pkt, now, &is_early)) {
+        if (is_early && gw_early_keep(ep, pkt, now))
+            return NULL;
         ep->stats.refused++;
         nack_unknown(ep, pkt, GW_PKT_NOT_READY);
         return NULL;
@@ -328,6 +332,18 @@ static void take_trimmed(struct gw_endpoint *ep, struct gw_rx_flow *flow, struct
 void gw_flow_rx_data(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
 {
     ep->stats.data_received++;
+    gw_flow_rx_take(ep, pkt, now);
+}
+
+void gw_flow_rx_flush(struct gw_endpoint *ep, uint32_t peer, uint32_t flow)
+{
+    uint32_t index = gw_map_get(&ep->rx_map, rx_key(peer, flow));
+    if (index != GW_MAP_NONE)
+        gw_flow_answer_flush(ep, &ep->rx_flows[index]);
+}
+
+void gw_flow_rx_take(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
+{
     struct gw_rx_flow *flow = data_flow(ep, pkt, now);
     if (!flow)
         return;

@@ -83,6 +83,10 @@ static inline uint32_t gw_rx_timer(const struct gw_endpoint *ep, const struct gw
 void gw_flow_rx_foresee(const struct gw_endpoint *ep, const struct gw_pkt *pkt);
 /* A data packet arrived; takes it. */
 void gw_flow_rx_data(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now);
+/* The same for one that arrived before, and was kept. */
+void gw_flow_rx_take(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now);
+/* An ACK of the flow, if there is one, waits for nothing any more. */
+void gw_flow_rx_flush(struct gw_endpoint *ep, uint32_t peer, uint32_t flow);
 void gw_flow_rx_expire(struct gw_endpoint *ep, struct gw_rx_flow *flow, gw_time now);
 /* Ends an active flow without an event; its packets are answered no more. */
 void gw_flow_rx_drop(struct gw_endpoint *ep, struct gw_rx_flow *flow);

@@ -14,12 +14,20 @@ static void open(struct endpoint_fixture *f)
     fixture_open(f, &cfg, "4000");
 }
 
-/* A packet with payload of a message that nobody expects is refused. */
+/* Packet `seq` of so many with payload, all of whose bytes are its number and one more. */
+static struct gw_pkt come(struct endpoint_fixture *f, uint32_t flow, uint32_t seq, uint32_t packets)
+{
+    struct gw_pkt data = fixture_data(flow, seq, packets);
+    data.buf = gw_buf_claim(&f->host.bufs);
+    memset(gw_buf_bytes(&f->host.bufs, data.buf), (int)seq + 1, MTU);
+    fixture_input(f, &data);
+    return data;
+}
+
+/* A message that nobody expects is refused. */
 static struct gw_pkt come_early(struct endpoint_fixture *f, uint32_t flow)
 {
-    struct gw_pkt data = fixture_data(flow, 0, 1), back;
-    data.buf = gw_buf_claim(&f->host.bufs);
-    fixture_input(f, &data);
+    struct gw_pkt data = come(f, flow, 0, 1), back;
     assert_int_equal(fixture_pull(f, &back, 1), 1);
     assert_int_equal(back.q.flags, GW_PKT_NOT_READY);
     return data;
@@ -88,6 +96,165 @@ static void early__without_a_packet_is_not_told(void **state)
     blast_hears_nothing(&f);
     fixture_close(&f);
 }
+
+/* ---- What is kept. ---- */
+
+enum {
+    KEPT = 4,
+    PACKETS = 6,
+};
+
+static unsigned char message[PACKETS * MTU];
+
+static void open_keeping(struct endpoint_fixture *f)
+{
+    struct gw_endpoint_cfg cfg = blast_cfg();
+    cfg.expect_max = GW_EARLY_MAX + 2;
+    cfg.early_packets = KEPT;
+    fixture_open(f, &cfg, "4000");
+    memset(message, 0, sizeof(message));
+}
+
+static void post(struct endpoint_fixture *f, uint32_t tag)
+{
+    assert_int_equal(gw_endpoint_expect(f->endpoint, THEIRS, tag, message, sizeof(message)), GW_OK);
+    blast_wait(f, 0);
+}
+
+static struct gw_pkt answer(struct endpoint_fixture *f, enum gw_pkt_kind kind, uint8_t flags)
+{
+    struct gw_pkt back;
+    assert_int_equal(fixture_pull(f, &back, 1), 1);
+    assert_true(back.q.kind == kind && back.q.flags == flags);
+    return back;
+}
+
+static void is_whole(struct endpoint_fixture *f, uint32_t flow, uint32_t packets)
+{
+    struct gw_event event = fixture_event(f);
+    assert_true(event.kind == GW_EVENT_RECEIVED && event.flow == flow);
+    assert_true(event.bytes == packets * MTU);
+    for (uint32_t i = 0; i < packets * MTU; i++)
+        assert_int_equal(message[i], i / MTU + 1);
+}
+
+/* The sender is told once, and what it sent is there with the memory; its round trip is not longer
+ * for that. */
+static void early__packets_are_kept_until_there_is_memory(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    open_keeping(&f);
+    struct gw_pkt first = come(&f, FLOW, 2, 3);
+    come(&f, FLOW, 0, 3);
+    come(&f, FLOW, 1, 3);
+    assert_int_equal(answer(&f, GW_PKT_NACK, GW_PKT_NOT_READY).seq, 2);
+    blast_hears_nothing(&f);
+    f.now += GW_MS;
+    post(&f, FLOW + 1);
+    blast_hears_nothing(&f);
+    post(&f, FLOW);
+    struct gw_pkt back = answer(&f, GW_PKT_ACK, 0);
+    assert_true(back.seq == 2 && back.sent_at == first.sent_at + GW_MS);
+    for (uint32_t i = 0; i < 2; i++)
+        back = answer(&f, GW_PKT_ACK, 0);
+    assert_true(back.ack.cum == 3);
+    is_whole(&f, FLOW, 3);
+    assert_true(fixture_stats(&f)->kept == 3 && fixture_stats(&f)->data_received == 3);
+    fixture_close(&f);
+}
+
+/* Of more than there is room for, or a second time, nothing is kept; that comes again. */
+static void early__more_than_can_be_kept_is_refused(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    open_keeping(&f);
+    come(&f, FLOW, 0, PACKETS);
+    come(&f, FLOW, 0, PACKETS);
+    for (uint32_t i = 0; i < 2; i++)
+        assert_int_equal(answer(&f, GW_PKT_NACK, GW_PKT_NOT_READY).seq, 0);
+    for (uint32_t seq = 1; seq < PACKETS; seq++)
+        come(&f, FLOW, seq, PACKETS);
+    for (uint32_t seq = KEPT; seq < PACKETS; seq++)
+        assert_int_equal(answer(&f, GW_PKT_NACK, GW_PKT_NOT_READY).seq, seq);
+    assert_true(fixture_stats(&f)->refused == 1 + PACKETS - KEPT);
+    post(&f, FLOW);
+    for (uint32_t i = 0; i < KEPT; i++)
+        answer(&f, GW_PKT_ACK, 0);
+    for (uint32_t seq = KEPT; seq < PACKETS; seq++) {
+        come(&f, FLOW, seq, PACKETS);
+        answer(&f, GW_PKT_ACK, 0);
+    }
+    is_whole(&f, FLOW, PACKETS);
+    fixture_close(&f);
+}
+
+/* What is kept of an older message gives way; its sender is told, and sends it again. */
+static void early__newer_packets_take_the_room_of_older_ones(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    open_keeping(&f);
+    for (uint32_t seq = 0; seq < 2; seq++)
+        come(&f, FLOW, seq, 2);
+    for (uint32_t seq = 0; seq < 3; seq++)
+        come(&f, FLOW + 1, seq, 3);
+    for (uint32_t i = 0; i < 2; i++)
+        answer(&f, GW_PKT_NACK, GW_PKT_NOT_READY);
+    post(&f, FLOW);
+    assert_int_equal(answer(&f, GW_PKT_NACK, GW_PKT_READY).flow, FLOW);
+    post(&f, FLOW + 1);
+    for (uint32_t i = 0; i < 3; i++)
+        answer(&f, GW_PKT_ACK, 0);
+    is_whole(&f, FLOW + 1, 3);
+    fixture_close(&f);
+}
+
+/* A peer that says two things of one message has none of it kept, or is found out later. */
+static void early__contradictions_are_malformed(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    open_keeping(&f);
+    come(&f, FLOW, 0, 2);
+    struct gw_pkt data = fixture_data(FLOW, 1, 2);
+    data.data.tag = FLOW + 1;
+    data.buf = gw_buf_claim(&f.host.bufs);
+    fixture_input(&f, &data); /* the message has another tag now, with one packet */
+    come(&f, FLOW + 2, 0, 2);
+    come(&f, FLOW + 2, 1, 3); /* and this one another length */
+    for (uint32_t i = 0; i < 3; i++)
+        answer(&f, GW_PKT_NACK, GW_PKT_NOT_READY);
+    post(&f, FLOW);
+    blast_hears_nothing(&f);
+    post(&f, FLOW + 2);
+    answer(&f, GW_PKT_ACK, 0);
+    assert_true(fixture_stats(&f)->malformed == 1 && fixture_stats(&f)->kept == 4);
+    blast_hears_nothing(&f);
+    assert_int_equal(gw_endpoint_fini(f.endpoint), 1); /* of FLOW + 1 */
+    fixture_close(&f);
+}
+
+/* Memory that is taken back at once: what was kept stays so. */
+static void early__packets_survive_memory_that_is_taken_back(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    open_keeping(&f);
+    come(&f, FLOW, 0, 1);
+    answer(&f, GW_PKT_NACK, GW_PKT_NOT_READY);
+    assert_int_equal(gw_endpoint_expect(f.endpoint, THEIRS, FLOW, message, MTU), GW_OK);
+    gw_endpoint_forget(f.endpoint, message, MTU);
+    blast_wait(&f, 0);
+    answer(&f, GW_PKT_NACK, GW_PKT_NOT_READY);
+    post(&f, FLOW);
+    answer(&f, GW_PKT_ACK, 0);
+    is_whole(&f, FLOW, 1);
+    fixture_close(&f);
+}
+
+/* ---- The sender. ---- */
 
 static struct gw_pkt said(const struct gw_pkt *data, uint8_t flag)
 {
@@ -201,6 +368,11 @@ int main(void)
         cmocka_unit_test(early__is_told_of_memory_once),
         cmocka_unit_test(early__is_noted_in_bounded_memory),
         cmocka_unit_test(early__without_a_packet_is_not_told),
+        cmocka_unit_test(early__packets_are_kept_until_there_is_memory),
+        cmocka_unit_test(early__more_than_can_be_kept_is_refused),
+        cmocka_unit_test(early__newer_packets_take_the_room_of_older_ones),
+        cmocka_unit_test(early__contradictions_are_malformed),
+        cmocka_unit_test(early__packets_survive_memory_that_is_taken_back),
         cmocka_unit_test(early__sender_goes_on_when_told),
         cmocka_unit_test(early__sender_on_credit_goes_on),
         cmocka_unit_test(early__blast_is_told_and_says_rendezvous_again),
