@@ -186,6 +186,7 @@ static int build_host(struct gw_sim *sim, struct gw_sim_part *part, struct gw_si
         .span_max = span,
         .control_max = UINT32_MAX,
         .expect_max = (scenario->host.payload ? demand->receives : 0) + demand->expects,
+        .early_packets = scenario->host.payload ? GW_EARLY_PACKETS : 0,
         .apps_max = demand->apps,
         .announcers_max = demand->announcers,
         .app_events_max = APP_EVENTS * demand->apps + demand->events,

@@ -110,7 +110,8 @@ uint8_t gw_blast_rx_open(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_ti
         ep->stats.malformed++;
         return GW_HAIL_REFUSED;
     }
-    if (gw_past_flows_has(&ep->past_flows, pkt->src, pkt->flow, now)) {
+    struct gw_past_end end;
+    if (gw_past_flows_has(&ep->past_flows, pkt->src, pkt->flow, now, &end)) {
         ep->stats.stray++;
         return GW_HAIL_NOT_READY;
     }
@@ -171,8 +172,10 @@ void gw_blast_rx_settle(struct gw_endpoint *ep, struct gw_blast_rx *blast)
 /* The flow has no event to post any more. */
 static void retire(struct gw_endpoint *ep, struct gw_blast_rx *blast, enum gw_blast_state state)
 {
+    const struct gw_past_end end = {.arrived = blast->arrived, .bytes = blast->bytes};
     if (blast->memory.data)
-        gw_past_flows_note(&ep->past_flows, blast->peer, blast->flow, blast->heard_at);
+        gw_past_flows_note(&ep->past_flows, blast->peer, blast->flow,
+                           state == GW_BLAST_DONE ? end : (struct gw_past_end){0}, blast->heard_at);
     gw_egress_leave(ep, &blast->sender);
     gw_credit_leave(ep, &blast->grantee);
     ep->promised--;

@@ -116,9 +116,30 @@ static void hear_confirm(struct gw_endpoint *ep, struct gw_blast_rx *blast, gw_t
         gw_blast_rx_settle(ep, blast);
 }
 
+/* The flow has ended before, and another has its place: its sender is told how. False: it has not,
+ * or that is not known. */
+static bool tell_past(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now)
+{
+    struct gw_past_end end;
+    if (!gw_past_flows_has(&ep->past_flows, pkt->src, pkt->flow, now, &end) || end.arrived == 0)
+        return false;
+    const struct gw_blast_rx blast = {
+        .peer = pkt->src,
+        .flow = pkt->flow,
+        .key = gw_flow_key(ep->cfg.address, pkt->src, pkt->flow),
+        .arrived = end.arrived,
+        .bytes = end.bytes,
+    };
+    ep->stats.stray++;
+    gw_blast_rx_finish(ep, &blast, now);
+    return true;
+}
+
 void gw_blast_rx_hear(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now)
 {
     struct gw_blast_rx *blast = gw_blast_rx_of(ep, pkt);
+    if (!blast && ep->cfg.blasts_max && pkt->hail.op != GW_HAIL_CONFIRM && tell_past(ep, pkt, now))
+        return;
     if (ep->cfg.blasts_max && pkt->hail.op == GW_HAIL_RENDEZVOUS) {
         hear_rendezvous(ep, blast, pkt, now);
     } else if (!blast) {

@@ -341,9 +341,13 @@ static void miss_reports(struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_t
     blast->report_at = gw_time_add(now, while_lost);
 }
 
-/* No credit has come for long. */
+/* No credit has come for long. If that was asked for, the path of the question may be broken. */
 static void starve(const struct gw_endpoint *ep, struct gw_blast_tx *blast, gw_time now)
 {
+    const struct gw_transport *transport = blast->transport;
+    if (blast->starves)
+        transport->lb->on_timeout(blast->lb_state, transport->lb_cfg.bytes,
+                                  now - (gw_blast_rto(blast) << blast->starves), now);
     blast->starve_at = GW_TIME_NEVER;
     blast->is_starved = !blast->credit && gw_blast_tx_due(blast);
     go_on(ep, blast, now);

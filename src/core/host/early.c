@@ -28,6 +28,16 @@ static struct gw_early_flow take_out(struct gw_early *early, uint32_t at)
     return flow;
 }
 
+/* Of flows with one tag the packets of the newest are kept: the others may have been given up. */
+static void drop_older(struct gw_endpoint *ep, uint32_t peer, uint32_t tag)
+{
+    for (uint32_t i = 0; i < ep->early.count; i++) {
+        struct gw_early_flow *flow = &ep->early.flows[i];
+        if (flow->peer == peer && flow->tag == tag && !flow->has_memory)
+            drop_kept(ep, flow);
+    }
+}
+
 /* The entry of a packet's message, which is new if need be, and says what the packet says. */
 static struct gw_early_flow *note(struct gw_endpoint *ep, const struct gw_pkt *pkt)
 {
@@ -43,6 +53,7 @@ static struct gw_early_flow *note(struct gw_endpoint *ep, const struct gw_pkt *p
         take_out(early, 0);
     }
     if (at >= early->count) {
+        drop_older(ep, pkt->src, tag);
         at = early->count++;
         early->flows[at] = (struct gw_early_flow){.peer = pkt->src, .flow = pkt->flow};
     } else if (early->flows[at].tag != tag) {
@@ -90,10 +101,12 @@ static bool make_room(struct gw_endpoint *ep, const struct gw_early_flow *flow)
 bool gw_early_keep(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
 {
     struct gw_early_flow *flow = note(ep, pkt);
-    if (pkt->buf == GW_BUF_NONE || pkt->seq >= GW_EARLY_PACKETS_MAX ||
+    flow->is_starved = flow->is_starved || pkt->q.flags & GW_PKT_STARVED;
+    if (pkt->buf == GW_BUF_NONE || pkt->seq >= GW_EARLY_PACKETS ||
         gw_bit_is_set(flow->seqs, pkt->seq) || !make_room(ep, flow))
         return false;
-    if (flow->kept.count == 0)
+    const bool is_asked = ep->cfg.ack_every == 1 || pkt->q.flags & GW_PKT_ACK_NOW;
+    if (flow->kept.count == 0 || is_asked)
         tell_flow(ep, flow, GW_PKT_NOT_READY);
     gw_bit_set(flow->seqs, pkt->seq);
     pkt->sent_at -= now;
@@ -110,12 +123,21 @@ static void tell_blast(struct gw_endpoint *ep, const struct gw_early_flow *flow)
     gw_blast_rx_accept(ep, &rendezvous, 0, GW_HAIL_READY);
 }
 
+/* Its sender that there is memory. */
+static void tell(struct gw_endpoint *ep, const struct gw_early_flow *flow)
+{
+    if (flow->is_blast)
+        tell_blast(ep, flow);
+    else
+        tell_flow(ep, flow, GW_PKT_READY);
+}
+
 void gw_early_tell(struct gw_endpoint *ep, uint32_t peer, uint32_t tag)
 {
     struct gw_early *early = &ep->early;
     for (uint32_t i = 0; i < early->count;) {
         struct gw_early_flow *noted = &early->flows[i];
-        if (noted->peer != peer || noted->tag != tag) {
+        if (noted->peer != peer || noted->tag != tag || noted->has_memory) {
             i++;
         } else if (noted->kept.count) {
             noted->has_memory = true;
@@ -123,12 +145,23 @@ void gw_early_tell(struct gw_endpoint *ep, uint32_t peer, uint32_t tag)
             return; /* it takes the memory */
         } else {
             const struct gw_early_flow flow = take_out(early, i);
-            if (flow.is_blast)
-                tell_blast(ep, &flow);
-            else
-                tell_flow(ep, &flow, GW_PKT_READY);
+            tell(ep, &flow);
         }
     }
+}
+
+/* What was kept of a flow arrives now. Its sender took all of it back, so if it has no credit
+ * nothing more is under way. */
+static void take_in(struct gw_endpoint *ep, struct gw_early_flow *flow, gw_time now)
+{
+    while (flow->kept.count) {
+        struct gw_pkt *pkt = gw_pkt_fifo_pop(&flow->kept, ep->pool);
+        pkt->sent_at += now;
+        if (flow->is_starved && flow->kept.count == 0 && pkt->q.flags & GW_PKT_ON_CREDIT)
+            pkt->q.flags |= GW_PKT_STARVED;
+        gw_flow_rx_take(ep, pkt, now);
+    }
+    gw_flow_rx_flush(ep, flow->peer, flow->flow);
 }
 
 void gw_early_expire(struct gw_endpoint *ep, gw_time now)
@@ -141,12 +174,10 @@ void gw_early_expire(struct gw_endpoint *ep, gw_time now)
             continue;
         }
         struct gw_early_flow flow = take_out(early, i);
-        while (flow.kept.count) {
-            struct gw_pkt *pkt = gw_pkt_fifo_pop(&flow.kept, ep->pool);
-            pkt->sent_at += now;
-            gw_flow_rx_take(ep, pkt, now);
-        }
-        gw_flow_rx_flush(ep, flow.peer, flow.flow);
+        if (flow.kept.count == 0)
+            tell(ep, &flow); /* its packets have given way */
+        else
+            take_in(ep, &flow, now);
         i = 0; /* what was kept may be early again */
     }
 }

@@ -11,7 +11,11 @@
  * The table is small. The entry that was made first gives way, and so do the packets of that which
  * was made before all others with some; its sender goes on asking: no message depends on it.
  *
- * Invariant: packets are kept of entries of the table alone, each number once, all with its tag.
+ * Whoever asks is answered, whether what he asks by is kept or not. Of two flows with one tag the
+ * packets of the later one are kept, as the other may have been given up.
+ *
+ * Invariant: packets are kept of entries of the table alone, each number once, all with its tag; of
+ * one peer and tag in one entry, besides one that has memory.
  */
 #ifndef GW_CORE_EARLY_H
 #define GW_CORE_EARLY_H
@@ -19,14 +23,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/pkt.h"
+#include "core/host/endpoint.h"
 
 enum {
     GW_EARLY_MAX = 32, /* messages; a rank awaits a few of each of its peers (own choice) */
-    GW_EARLY_PACKETS_MAX = 128, /* first ones of a message, as many as words of `seqs` have bits */
 };
-
-struct gw_endpoint;
 
 /* One of them, and what its answer echoes. */
 struct gw_early_flow {
@@ -37,9 +38,10 @@ struct gw_early_flow {
     gw_time sent_at;
     uint16_t entropy;
     bool is_blast;
-    bool has_memory;                          /* what is kept is taken in at once */
-    struct gw_pkt_fifo kept;                  /* sent_at: less the time of arrival */
-    uint64_t seqs[GW_EARLY_PACKETS_MAX / 64]; /* bit s: number s is among them */
+    bool is_starved;                      /* its sender has no credit, and said so */
+    bool has_memory;                      /* what is kept is taken in at once */
+    struct gw_pkt_fifo kept;              /* sent_at: less the time of arrival */
+    uint64_t seqs[GW_EARLY_PACKETS / 64]; /* bit s: number s is among them */
 };
 
 struct gw_early {

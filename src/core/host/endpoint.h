@@ -24,6 +24,7 @@ enum {
     GW_BLASTS_MAX = 32768,
     GW_BLAST_PACKETS_MAX = 1 << 24,
     GW_HAIL_COPIES_MAX = 4,
+    GW_EARLY_PACKETS = 128, /* the first ones of a message, that can be kept */
     GW_ACK_ENTROPIES_MAX = 65536,
     GW_ACK_EVERY_MAX = 128, /* beyond GW_ACK_MASK_BEFORE senders ask for ACKs themselves, ... */
     GW_ACK_ASKED = 16,      /* ... after so many packets and a quarter of their window */

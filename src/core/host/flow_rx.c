@@ -4,7 +4,8 @@
  *
  * Any data packet that can be stored opens a flow, since each carries all that is needed. A flow
  * that is done stays as long as its place is not needed, to answer duplicates; one that failed, to
- * leave its packets unanswered. After that past_flows.h knows it, so that it does not open again.
+ * leave its packets unanswered. After that past_flows.h knows it, so that it does not open again,
+ * and what it came to.
  * Payload for which no memory is posted is dropped with a NACK that says so, and another when there
  * is (early.h).
  *
@@ -150,8 +151,10 @@ static struct gw_rx_flow *flow_open(struct gw_endpoint *ep, const struct gw_pkt 
 /* The flow ends; it answers packets as `state` says until another flow needs its place. */
 static void flow_retire(struct gw_endpoint *ep, struct gw_rx_flow *flow, enum gw_rx_state state)
 {
+    const struct gw_past_end end = {.arrived = flow->arrived, .bytes = flow->bytes};
     if (gw_rx_memory_of(ep, flow)->data)
-        gw_past_flows_note(&ep->past_flows, flow->peer, flow->flow, flow->heard_at);
+        gw_past_flows_note(&ep->past_flows, flow->peer, flow->flow,
+                           state == GW_RX_DONE ? end : (struct gw_past_end){0}, flow->heard_at);
     uint32_t index = (uint32_t)(flow - ep->rx_flows);
     gw_endpoint_arm(ep, gw_rx_timer(ep, flow), GW_TIME_NEVER);
     gw_credit_leave(ep, &flow->grantee);
@@ -267,6 +270,25 @@ static void nack_unknown(struct gw_endpoint *ep, struct gw_pkt *pkt, uint8_t fla
     gw_flow_answer_nack(ep, &none, pkt, flags);
 }
 
+/* Answers a packet of a flow that has ended before, whose place another has by now. */
+static void answer_past(struct gw_endpoint *ep, struct gw_pkt *pkt, const struct gw_past_end *end)
+{
+    const uint32_t total = pkt->data.total;
+    ep->stats.stray++;
+    if (end->arrived == 0 || end->arrived > total) {
+        nack_unknown(ep, pkt, GW_PKT_NOT_READY);
+        return;
+    }
+    struct gw_rx_flow flow = {
+        .key = gw_flow_key(ep->cfg.address, pkt->src, pkt->flow),
+        .total = total,
+        .cum = total,
+        .lost = total - end->arrived,
+        .bytes = end->bytes,
+    };
+    gw_flow_answer_ack(ep, &flow, pkt);
+}
+
 /* True when the packet's own fields do not contradict each other. */
 static bool data_is_sound(const struct gw_pkt *pkt)
 {
@@ -283,6 +305,7 @@ static struct gw_rx_flow *data_flow(struct gw_endpoint *ep, struct gw_pkt *pkt, 
 {
     uint32_t index = gw_map_get(&ep->rx_map, rx_key(pkt->src, pkt->flow));
     struct gw_rx_flow *flow = index == GW_MAP_NONE ? NULL : &ep->rx_flows[index];
+    struct gw_past_end end;
     bool is_early;
     if (!data_is_sound(pkt) ||
         (flow && (pkt->data.total != flow->total || pkt->data.mss != flow->mss ||
@@ -291,9 +314,8 @@ static struct gw_rx_flow *data_flow(struct gw_endpoint *ep, struct gw_pkt *pkt, 
     } else if (!flow && pkt->q.flags & GW_PKT_TRIMMED && !(pkt->q.flags & GW_PKT_ON_CREDIT)) {
         nack_unknown(ep, pkt, 0);
         return NULL;
-    } else if (!flow && gw_past_flows_has(&ep->past_flows, pkt->src, pkt->flow, now)) {
-        ep->stats.stray++;
-        nack_unknown(ep, pkt, GW_PKT_NOT_READY);
+    } else if (!flow && gw_past_flows_has(&ep->past_flows, pkt->src, pkt->flow, now, &end)) {
+        answer_past(ep, pkt, &end);
         return NULL;
     } else if (!flow && !is_expected(ep, pkt, now, &is_early)) {
         if (is_early && gw_early_keep(ep, pkt, now))

@@ -4,7 +4,8 @@
 #include "base/prng.h"
 
 enum {
-    WAYS = 4, /* entries of a set, where a pair of peer and index may be */
+    WAYS = 8, /* entries of a set, where a pair of peer and index may be */
+    SETS_MIN = 8,
 };
 
 struct gw_past_flow {
@@ -12,12 +13,13 @@ struct gw_past_flow {
     uint16_t index;
     uint16_t generation; /* of the last flow */
     gw_time ended_at;    /* when that was heard of last; GW_TIME_NEVER: free */
+    struct gw_past_end end;
 };
 
 uint32_t gw_past_flows_sets(uint32_t flows)
 {
-    uint32_t sets = flows > 0;
-    while (sets && sets < flows / WAYS)
+    uint32_t sets = flows ? SETS_MIN : 0;
+    while (sets && sets < flows / 2)
         sets *= 2;
     return sets;
 }
@@ -64,23 +66,30 @@ static bool is_past(const struct gw_past_flow *entry, uint16_t generation, gw_ti
                            gw_time_before(now, gw_time_add(entry->ended_at, GW_PAST_FLOWS_TIME)));
 }
 
-void gw_past_flows_note(struct gw_past_flows *past, uint32_t peer, uint32_t flow, gw_time at)
+void gw_past_flows_note(struct gw_past_flows *past, uint32_t peer, uint32_t flow,
+                        struct gw_past_end end, gw_time at)
 {
     if (past->sets == 0)
         return;
     uint16_t index = (uint16_t)flow, generation = (uint16_t)(flow >> 16);
     struct gw_past_flow *entry = find(past, peer, index);
-    if (is_of(entry, peer, index) && is_past(entry, generation, at))
+    if (is_of(entry, peer, index) && is_past(entry, generation, at)) {
         generation = entry->generation; /* its sender gave it up before we did */
+        end = entry->end;
+    }
     *entry = (struct gw_past_flow){
-        .peer = peer, .index = index, .generation = generation, .ended_at = at};
+        .peer = peer, .index = index, .generation = generation, .ended_at = at, .end = end};
 }
 
-bool gw_past_flows_has(const struct gw_past_flows *past, uint32_t peer, uint32_t flow, gw_time now)
+bool gw_past_flows_has(const struct gw_past_flows *past, uint32_t peer, uint32_t flow, gw_time now,
+                       struct gw_past_end *end)
 {
     if (past->sets == 0)
         return false;
     uint16_t index = (uint16_t)flow, generation = (uint16_t)(flow >> 16);
     const struct gw_past_flow *entry = find(past, peer, index);
-    return is_of(entry, peer, index) && is_past(entry, generation, now);
+    if (!is_of(entry, peer, index) || !is_past(entry, generation, now))
+        return false;
+    *end = entry->generation == generation ? entry->end : (struct gw_past_end){0};
+    return true;
 }

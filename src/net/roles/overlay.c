@@ -19,7 +19,6 @@ enum {
     WORKER_BYTES_MIN = 256 << 10, /* of one worker's: 10 Gb/s for 200 us */
     WORKER_BYTES_MAX = 704 << 10, /* eleven trains: more is no gain */
     FRAGMENTS = 512,              /* of a worker, at most */
-    EARLY_PACKETS = 128,          /* as many of a message as are kept: 190 KB at MTU 1500 */
 };
 
 /* Of a packet, header and check sum, as the kernel's shapers count it. */
@@ -168,7 +167,7 @@ int gw_overlay_endpoint_open(struct gw_endpoint_cfg *cfg, struct gw_endpoint **e
 {
     cfg->port_count = 1;
     cfg->span_max = SPAN_MAX;
-    cfg->early_packets = EARLY_PACKETS;
+    cfg->early_packets = GW_EARLY_PACKETS; /* 190 KB at MTU 1500 */
     cfg->ack_every = GW_OVERLAY_ACK_EVERY;
     cfg->ack_delay = GW_OVERLAY_HOST_TIME;
     cfg->ack_holes = cfg->ack_entropies <= 1; /* what is sent by one path comes in its order */

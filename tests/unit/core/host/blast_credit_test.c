@@ -158,6 +158,28 @@ static void blast_tx__repairs_on_credit(void **state)
     fixture_abandon(&f);
 }
 
+/* Questions that are all lost: their path may be broken. */
+static void blast_tx__leaves_a_path_by_which_no_credit_comes(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    open(&f);
+    f.transport = gw_test_transport("eqds+dlcp", "plb", "trim");
+    start_short(&f, PACKETS);
+    leave(&f, FIRST);
+    uint32_t changes = 0;
+    uint16_t entropy = pkts[0].entropy;
+    for (uint32_t questions = 0; questions < 6;) {
+        if (pull_for(&f, 1) == 0)
+            continue;
+        changes += pkts[0].entropy != entropy;
+        entropy = pkts[0].entropy;
+        questions++;
+    }
+    assert_in_range(changes, 4, 6);
+    fixture_abandon(&f);
+}
+
 /* What is left of credit at a STOP is given up: its receiver counts anew. */
 static void blast_tx__gives_up_credit_at_a_stop(void **state)
 {
@@ -383,6 +405,7 @@ int main(void)
         cmocka_unit_test(blast_tx__asks_when_no_credit_comes),
         cmocka_unit_test(blast_tx__has_no_credit_left_of_a_short_message),
         cmocka_unit_test(blast_tx__repairs_on_credit),
+        cmocka_unit_test(blast_tx__leaves_a_path_by_which_no_credit_comes),
         cmocka_unit_test(blast_tx__gives_up_credit_at_a_stop),
         cmocka_unit_test(blast_tx__misses_no_report_of_a_time_without_credit),
         cmocka_unit_test(blast_tx__stalls_whatever_is_granted),

@@ -111,6 +111,8 @@ static void open_keeping(struct endpoint_fixture *f)
     struct gw_endpoint_cfg cfg = blast_cfg();
     cfg.expect_max = GW_EARLY_MAX + 2;
     cfg.early_packets = KEPT;
+    cfg.ack_every = PACKETS; /* each has an answer only if it asks */
+    cfg.ack_delay = GW_MS;
     fixture_open(f, &cfg, "4000");
     memset(message, 0, sizeof(message));
 }
@@ -145,9 +147,9 @@ static void early__packets_are_kept_until_there_is_memory(void **state)
     (void)state;
     struct endpoint_fixture f;
     open_keeping(&f);
-    struct gw_pkt first = come(&f, FLOW, 2, 3);
+    come(&f, FLOW, 2, 3);
     come(&f, FLOW, 0, 3);
-    come(&f, FLOW, 1, 3);
+    struct gw_pkt last = come(&f, FLOW, 1, 3);
     assert_int_equal(answer(&f, GW_PKT_NACK, GW_PKT_NOT_READY).seq, 2);
     blast_hears_nothing(&f);
     f.now += GW_MS;
@@ -155,10 +157,7 @@ static void early__packets_are_kept_until_there_is_memory(void **state)
     blast_hears_nothing(&f);
     post(&f, FLOW);
     struct gw_pkt back = answer(&f, GW_PKT_ACK, 0);
-    assert_true(back.seq == 2 && back.sent_at == first.sent_at + GW_MS);
-    for (uint32_t i = 0; i < 2; i++)
-        back = answer(&f, GW_PKT_ACK, 0);
-    assert_true(back.ack.cum == 3);
+    assert_true(back.seq == 1 && back.sent_at == last.sent_at + GW_MS && back.ack.cum == 3);
     is_whole(&f, FLOW, 3);
     assert_true(fixture_stats(&f)->kept == 3 && fixture_stats(&f)->data_received == 3);
     fixture_close(&f);
@@ -180,12 +179,10 @@ static void early__more_than_can_be_kept_is_refused(void **state)
         assert_int_equal(answer(&f, GW_PKT_NACK, GW_PKT_NOT_READY).seq, seq);
     assert_true(fixture_stats(&f)->refused == 1 + PACKETS - KEPT);
     post(&f, FLOW);
-    for (uint32_t i = 0; i < KEPT; i++)
-        answer(&f, GW_PKT_ACK, 0);
-    for (uint32_t seq = KEPT; seq < PACKETS; seq++) {
+    assert_int_equal(answer(&f, GW_PKT_ACK, 0).ack.cum, KEPT); /* it waits for nothing */
+    for (uint32_t seq = KEPT; seq < PACKETS; seq++)
         come(&f, FLOW, seq, PACKETS);
-        answer(&f, GW_PKT_ACK, 0);
-    }
+    answer(&f, GW_PKT_ACK, 0);
     is_whole(&f, FLOW, PACKETS);
     fixture_close(&f);
 }
@@ -205,8 +202,7 @@ static void early__newer_packets_take_the_room_of_older_ones(void **state)
     post(&f, FLOW);
     assert_int_equal(answer(&f, GW_PKT_NACK, GW_PKT_READY).flow, FLOW);
     post(&f, FLOW + 1);
-    for (uint32_t i = 0; i < 3; i++)
-        answer(&f, GW_PKT_ACK, 0);
+    answer(&f, GW_PKT_ACK, 0);
     is_whole(&f, FLOW + 1, 3);
     fixture_close(&f);
 }
@@ -234,6 +230,96 @@ static void early__contradictions_are_malformed(void **state)
     blast_hears_nothing(&f);
     assert_int_equal(gw_endpoint_fini(f.endpoint), 1); /* of FLOW + 1 */
     fixture_close(&f);
+}
+
+/* Who asks is answered, also by what is kept: else its timeout would take it for lost. */
+static void early__questions_are_answered(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    open_keeping(&f);
+    come(&f, FLOW, 1, 3);
+    answer(&f, GW_PKT_NACK, GW_PKT_NOT_READY);
+    struct gw_pkt question = fixture_data(FLOW, 0, 3);
+    question.q.flags |= GW_PKT_ACK_NOW;
+    question.buf = gw_buf_claim(&f.host.bufs);
+    fixture_input(&f, &question);
+    assert_int_equal(answer(&f, GW_PKT_NACK, GW_PKT_NOT_READY).seq, 0);
+    assert_true(fixture_stats(&f)->kept == 2);
+    assert_int_equal(gw_endpoint_fini(f.endpoint), 2);
+    fixture_close(&f);
+}
+
+static void come_of_tag(struct endpoint_fixture *f, uint32_t flow, uint32_t tag, uint32_t seq)
+{
+    struct gw_pkt data = fixture_data(flow, seq, 2);
+    data.data.tag = tag;
+    data.buf = gw_buf_claim(&f->host.bufs);
+    memset(gw_buf_bytes(&f->host.bufs, data.buf), (int)seq + 1, MTU);
+    fixture_input(f, &data);
+}
+
+/* A message that its sender gave up, and sends again by another flow, does not take its memory. */
+static void early__newer_flow_of_a_tag_is_taken(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    open_keeping(&f);
+    come_of_tag(&f, FLOW, TAG, 1);
+    for (uint32_t seq = 0; seq < 2; seq++)
+        come_of_tag(&f, FLOW + 1, TAG, seq);
+    for (uint32_t i = 0; i < 2; i++)
+        answer(&f, GW_PKT_NACK, GW_PKT_NOT_READY);
+    post(&f, TAG);
+    assert_int_equal(answer(&f, GW_PKT_NACK, GW_PKT_READY).flow, FLOW);
+    answer(&f, GW_PKT_ACK, 0);
+    is_whole(&f, FLOW + 1, 2);
+    post(&f, TAG); /* nothing of both is left */
+    blast_hears_nothing(&f);
+    assert_int_equal(gw_endpoint_fini(f.endpoint), 0);
+    fixture_close(&f);
+}
+
+/* Packets that give way after their memory was posted: then their sender is told. */
+static void early__who_has_memory_and_no_packets_is_told(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    open_keeping(&f);
+    for (uint32_t seq = 0; seq < KEPT; seq++)
+        come(&f, FLOW, seq, PACKETS);
+    assert_int_equal(gw_endpoint_expect(f.endpoint, THEIRS, FLOW, message, sizeof(message)), GW_OK);
+    come(&f, FLOW + 1, 0, 1);
+    for (uint32_t i = 0; i < 2; i++)
+        answer(&f, GW_PKT_NACK, GW_PKT_NOT_READY);
+    blast_wait(&f, 0);
+    assert_int_equal(answer(&f, GW_PKT_NACK, GW_PKT_READY).flow, FLOW);
+    assert_int_equal(gw_endpoint_fini(f.endpoint), 1);
+    fixture_close(&f);
+}
+
+/* A sender without credit asks by a packet that is there already. */
+static void early__who_has_no_credit_gets_some_with_memory(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_endpoint_cfg cfg = fixture_cfg();
+    cfg.early_packets = KEPT;
+    cfg.grant = (struct gw_grant_plan){
+        .first = PACKETS, .ahead = PACKETS, .pace = gw_byte_time_from_bps(RATE_BPS)};
+    fixture_open(&f, &cfg, "4000");
+    for (uint32_t i = 0; i < 2; i++) {
+        struct gw_pkt data = fixture_data(FLOW, 0, 2);
+        data.q.flags |= GW_PKT_ON_CREDIT | (i ? GW_PKT_STARVED : 0);
+        data.buf = gw_buf_claim(&f.host.bufs);
+        fixture_input(&f, &data);
+        answer(&f, GW_PKT_NACK, GW_PKT_NOT_READY);
+    }
+    post(&f, FLOW);
+    answer(&f, GW_PKT_ACK, 0);
+    blast_wait(&f, 2 * GAP);
+    assert_int_equal(answer(&f, GW_PKT_CREDIT, 0).seq, 1);
+    fixture_abandon(&f);
 }
 
 /* Memory that is taken back at once: what was kept stays so. */
@@ -372,6 +458,10 @@ int main(void)
         cmocka_unit_test(early__more_than_can_be_kept_is_refused),
         cmocka_unit_test(early__newer_packets_take_the_room_of_older_ones),
         cmocka_unit_test(early__contradictions_are_malformed),
+        cmocka_unit_test(early__questions_are_answered),
+        cmocka_unit_test(early__newer_flow_of_a_tag_is_taken),
+        cmocka_unit_test(early__who_has_memory_and_no_packets_is_told),
+        cmocka_unit_test(early__who_has_no_credit_gets_some_with_memory),
         cmocka_unit_test(early__packets_survive_memory_that_is_taken_back),
         cmocka_unit_test(early__sender_goes_on_when_told),
         cmocka_unit_test(early__sender_on_credit_goes_on),

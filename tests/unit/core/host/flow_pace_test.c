@@ -28,6 +28,38 @@ static void flow_pace__keeps_the_distance(void **state)
     fixture_close(&f);
 }
 
+/* What a receiver that was not ready kept is acknowledged: the next packet leaves at its pace, and
+ * not when the sender would have asked. */
+static void flow_pace__goes_on_when_what_was_kept_is_acknowledged(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_pkt pkt, question;
+    struct gw_endpoint_cfg cfg = fixture_cfg();
+    fixture_open(&f, &cfg, "2000");
+    assert_int_equal(gw_algo_set(&f.transport.cc->algo, f.transport.cc_cfg.bytes, "rate", "1Gbps"),
+                     GW_OK);
+    fixture_send(&f, 4 * MTU);
+    assert_int_equal(fixture_pull(&f, &pkt, 1), 1);
+    question = pkt;
+    for (uint32_t i = 0; i < 6; i++) {
+        struct gw_pkt no = fixture_answer(&question, GW_PKT_NACK, 0);
+        no.q.flags = GW_PKT_NOT_READY;
+        fixture_input(&f, &no);
+        while (fixture_pull(&f, &question, 1) == 0)
+            fixture_expire(&f);
+    }
+    struct gw_pkt no = fixture_answer(&question, GW_PKT_NACK, 0);
+    no.q.flags = GW_PKT_NOT_READY;
+    fixture_input(&f, &no);
+    const gw_time before = f.now;
+    fixture_ack(&f, &pkt, 1);
+    while (fixture_pull(&f, &pkt, 1) == 0)
+        fixture_expire(&f);
+    assert_true(pkt.seq == 1 && f.now - before <= (MTU + HDR) * 8 * GW_NS);
+    fixture_abandon(&f);
+}
+
 /* Congestion control whose window and pace the test chooses, and the silence that follows a loss.
  */
 static gw_byte_time chosen_pace;
@@ -190,6 +222,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flow_pace__keeps_the_distance),
+        cmocka_unit_test(flow_pace__goes_on_when_what_was_kept_is_acknowledged),
         cmocka_unit_test(flow_pace__that_falls_before_sending_arms_the_timer),
         cmocka_unit_test(flow_window__lets_lost_packets_over_on_request),
         cmocka_unit_test(flow_silence__holds_everything_back),
