@@ -1,6 +1,7 @@
 /*
  * Two endpoints and two bad links under a hand-cranked clock: packets are lost, doubled, trimmed,
- * marked and overtaken, messages go both ways, and everything must still arrive intact.
+ * marked and overtaken, messages go both ways, some before there is memory for them, and everything
+ * must still arrive intact.
  *
  * The driver calls the verbs at arrivals and at deadlines and at no other time, so a deadline that
  * is late would stop a run for ever. Then the same run is repeated in other circumstances, and must
@@ -59,6 +60,7 @@ struct pair {
     struct line lines[2]; /* lines[i] leads from host i to the other */
     unsigned char *sent[2][MESSAGES], *received[2][MESSAGES];
     uint64_t bytes[2][MESSAGES];
+    gw_time late[2][MESSAGES]; /* since the start: when its memory is posted; NEVER: it is */
     struct gw_transport transport;
     struct gw_prng faults; /* the same in every driving of a round */
     struct gw_prng split;
@@ -66,6 +68,8 @@ struct pair {
     uint32_t events;
     gw_time now;
 };
+
+static uint64_t total_kept; /* packets that came before their memory */
 
 static void note(struct pair *p, uint64_t value)
 {
@@ -90,6 +94,7 @@ static void pair_open(struct pair *p, const struct driving *driving, uint64_t se
         gw_prng_below(&shape, 2) ? 1 : 2 + gw_prng_below(&shape, GW_ACK_EVERY_MAX - 1);
     p->cfg.ack_delay = GW_US;
     p->cfg.train = 1 + gw_prng_below(&shape, 4);
+    p->cfg.early_packets = gw_prng_below(&shape, 4) * gw_prng_below(&shape, 40);
     for (uint32_t i = 0; i < 2; i++) {
         p->cfg.address = i;
         gw_test_host_open(&p->hosts[i], &p->cfg, PKTS);
@@ -105,6 +110,7 @@ static void pair_open(struct pair *p, const struct driving *driving, uint64_t se
             p->received[i][m] = calloc(1, BYTES_MAX);
             assert_non_null(p->sent[i][m]);
             assert_non_null(p->received[i][m]);
+            p->late[i][m] = gw_prng_below(&shape, 2) ? gw_prng_below(&shape, 100) * GW_US : 0;
             gw_test_fill(p->sent[i][m], BYTES_MAX, seed * 100 + i * 10 + m);
         }
 }
@@ -120,6 +126,21 @@ static void take_ready(struct pair *p, uint32_t host)
     node->ready_count = 0;
 }
 
+/* Posts memory whose time has come. */
+static void post(struct pair *p)
+{
+    for (uint32_t i = 0; i < 2; i++)
+        for (uint32_t m = 0; m < MESSAGES; m++) {
+            if (p->late[i][m] > p->now - p->driving.start)
+                continue;
+            p->late[i][m] = GW_TIME_NEVER;
+            assert_int_equal(gw_endpoint_expect(p->hosts[1 - i].endpoint, i, m,
+                                                p->received[1 - i][m], p->bytes[i][m]),
+                             0);
+            take_ready(p, 1 - i);
+        }
+}
+
 static void start_messages(struct pair *p)
 {
     for (uint32_t i = 0; i < 2; i++)
@@ -132,9 +153,6 @@ static void start_messages(struct pair *p)
                                    .class = (uint8_t)(m % 2),
                                    .transport = &p->transport,
                                    .path = gw_test_path(&p->cfg, RATE_BPS, BRTT)};
-            assert_int_equal(gw_endpoint_expect(p->hosts[1 - i].endpoint, i, m,
-                                                p->received[1 - i][m], p->bytes[i][m]),
-                             0);
             assert_int_equal(gw_endpoint_send(p->hosts[i].endpoint, &send, &flow, p->now), 0);
             take_ready(p, i);
         }
@@ -271,6 +289,9 @@ static gw_time next_step(const struct pair *p)
             next = deadline - p->driving.start;
         if (line->is_ready && line->busy_until - p->driving.start < next)
             next = line->busy_until - p->driving.start;
+        for (uint32_t m = 0; m < MESSAGES; m++)
+            if (p->late[i][m] < next)
+                next = p->late[i][m];
         for (uint32_t j = 0; j < line->count; j++)
             if (line->items[j].at < next)
                 next = line->items[j].at;
@@ -280,6 +301,7 @@ static gw_time next_step(const struct pair *p)
 
 static void step(struct pair *p)
 {
+    post(p);
     for (uint32_t i = 0; i < 2; i++)
         arrive(p, i);
     for (uint32_t i = 0; i < 2; i++) {
@@ -322,6 +344,7 @@ static uint64_t run(const struct driving *driving, uint64_t seed)
     for (uint32_t i = 0; i < 2; i++) {
         const struct gw_endpoint_stats *stats = gw_endpoint_stats(p.hosts[i].endpoint);
         assert_true(stats->malformed == 0 && stats->pool_empty == 0);
+        total_kept += stats->kept;
         note(&p, stats->retransmits << 32 ^ stats->spurious << 16 ^ stats->duplicates);
         for (uint32_t m = 0; m < MESSAGES; m++) {
             assert_memory_equal(p.sent[i][m], p.received[1 - i][m], p.bytes[i][m]);
@@ -344,6 +367,7 @@ static void endpoint_pair__delivers_everything(void **state)
     for (uint64_t seed = 2; seed < 2 + ROUNDS; seed++)
         assert_true(run(&plain, seed) != first);
     assert_true(run(&plain, 1) == first);
+    assert_true(total_kept > 20 * ROUNDS);
 }
 
 static void endpoint_pair__does_not_depend_on_batches(void **state)
