@@ -121,7 +121,8 @@ static void hear_confirm(struct gw_endpoint *ep, struct gw_blast_rx *blast, gw_t
 static bool tell_past(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time now)
 {
     struct gw_past_end end;
-    if (!gw_past_flows_has(&ep->past_flows, pkt->src, pkt->flow, now, &end) || end.arrived == 0)
+    if (!gw_past_flows_has(&ep->past_flows, pkt->src, pkt->flow, now, &end) || end.arrived == 0 ||
+        (pkt->hail.op == GW_HAIL_RENDEZVOUS && end.tag != pkt->hail.word[1]))
         return false;
     const struct gw_blast_rx blast = {
         .peer = pkt->src,

@@ -5,9 +5,8 @@
  * Any data packet that can be stored opens a flow, since each carries all that is needed. A flow
  * that is done stays as long as its place is not needed, to answer duplicates; one that failed, to
  * leave its packets unanswered. After that past_flows.h knows it, so that it does not open again,
- * and what it came to.
- * Payload for which no memory is posted is dropped with a NACK that says so, and another when there
- * is (early.h).
+ * and what it came to. Payload for which no memory is posted is kept, or dropped, with a NACK that
+ * says so; dropped, with another when there is (early.h).
  *
  * On credit a trimmed packet opens a flow as well, since it is to be granted again.
  */
@@ -151,7 +150,7 @@ static struct gw_rx_flow *flow_open(struct gw_endpoint *ep, const struct gw_pkt 
 /* The flow ends; it answers packets as `state` says until another flow needs its place. */
 static void flow_retire(struct gw_endpoint *ep, struct gw_rx_flow *flow, enum gw_rx_state state)
 {
-    const struct gw_past_end end = {.arrived = flow->arrived, .bytes = flow->bytes};
+    const struct gw_past_end end = {flow->tag, flow->arrived, flow->bytes};
     if (gw_rx_memory_of(ep, flow)->data)
         gw_past_flows_note(&ep->past_flows, flow->peer, flow->flow,
                            state == GW_RX_DONE ? end : (struct gw_past_end){0}, flow->heard_at);
@@ -275,7 +274,7 @@ static void answer_past(struct gw_endpoint *ep, struct gw_pkt *pkt, const struct
 {
     const uint32_t total = pkt->data.total;
     ep->stats.stray++;
-    if (end->arrived == 0 || end->arrived > total) {
+    if (end->arrived == 0 || end->arrived > total || end->tag != pkt->data.tag) {
         nack_unknown(ep, pkt, GW_PKT_NOT_READY);
         return;
     }

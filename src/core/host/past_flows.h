@@ -4,7 +4,7 @@
  * or it would take the memory of the next message with its tag. Of the endpoint's inside.
  *
  * Its sender may not know that it has ended, since the answer that said so was lost: so it is said
- * again of the last one of each index what that came to.
+ * again of the last one of each index what that came to, if the tag is the same: generations wrap.
  *
  * A sender counts the generations of each index of its flow numbers (endpoint_impl.h). Of each peer
  * and index one entry has the generation of the last flow that ended, so those before it are known
@@ -47,6 +47,7 @@ void gw_past_flows_init(struct gw_past_flows *past, void *memory, uint32_t sets)
 
 /* What a flow came to. */
 struct gw_past_end {
+    uint32_t tag;
     uint32_t arrived; /* packets; 0: it failed, or that is not known any more */
     uint64_t bytes;   /* payload that arrived */
 };

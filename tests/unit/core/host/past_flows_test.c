@@ -26,7 +26,7 @@ static struct gw_past_flows *open_table(uint32_t flows)
 /* A flow that has come to as many packets as its generation. */
 static void note(struct gw_past_flows *past, uint32_t peer, uint32_t flow, gw_time at)
 {
-    gw_past_flows_note(past, peer, flow, (struct gw_past_end){flow >> 16, flow}, at);
+    gw_past_flows_note(past, peer, flow, (struct gw_past_end){5, flow >> 16, flow}, at);
 }
 
 static bool has(const struct gw_past_flows *past, uint32_t peer, uint32_t flow, gw_time now)
@@ -44,7 +44,7 @@ static void past_flows__tell_how_the_last_ended(void **state)
     note(past, PEER, flow_of(3, 7), NOW);
     note(past, PEER, flow_of(3, 5), NOW); /* ended later than its sender's */
     assert_true(gw_past_flows_has(past, PEER, flow_of(3, 7), NOW, &end));
-    assert_true(end.arrived == 7 && end.bytes == flow_of(3, 7));
+    assert_true(end.tag == 5 && end.arrived == 7 && end.bytes == flow_of(3, 7));
     assert_true(gw_past_flows_has(past, PEER, flow_of(3, 5), NOW, &end));
     assert_true(end.arrived == 0);
     free(past->entries);
