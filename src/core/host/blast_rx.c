@@ -172,10 +172,10 @@ void gw_blast_rx_settle(struct gw_endpoint *ep, struct gw_blast_rx *blast)
 /* The flow has no event to post any more. */
 static void retire(struct gw_endpoint *ep, struct gw_blast_rx *blast, enum gw_blast_state state)
 {
-    const struct gw_past_end end = {blast->tag, blast->arrived, blast->bytes};
+    const struct gw_past_end end = {blast->tag, state == GW_BLAST_DONE ? blast->arrived : 0,
+                                    blast->bytes};
     if (blast->memory.data)
-        gw_past_flows_note(&ep->past_flows, blast->peer, blast->flow,
-                           state == GW_BLAST_DONE ? end : (struct gw_past_end){0}, blast->heard_at);
+        gw_past_flows_note(&ep->past_flows, blast->peer, blast->flow, end, blast->heard_at);
     gw_egress_leave(ep, &blast->sender);
     gw_credit_leave(ep, &blast->grantee);
     ep->promised--;

@@ -76,7 +76,6 @@ void gw_early_note(struct gw_endpoint *ep, const struct gw_pkt *pkt)
 /* By a NACK of the packet that was noted. */
 static void tell_flow(struct gw_endpoint *ep, const struct gw_early_flow *flow, uint8_t flag)
 {
-    struct gw_rx_flow none = {.key = gw_flow_key(ep->cfg.address, flow->peer, flow->flow)};
     struct gw_pkt *pkt = gw_sender_claim(ep, false);
     if (!pkt)
         return;
@@ -86,7 +85,7 @@ static void tell_flow(struct gw_endpoint *ep, const struct gw_early_flow *flow, 
     pkt->sent_at = flow->sent_at;
     pkt->entropy = flow->entropy;
     pkt->q.ecn = GW_ECN_NOT_ECT;
-    gw_flow_answer_nack(ep, &none, pkt, flag);
+    gw_flow_answer_unknown(ep, pkt, flag);
 }
 
 /* Whether there is room for another packet, if need be that of messages noted before this one. */

@@ -145,3 +145,9 @@ void gw_flow_answer_nack(struct gw_endpoint *ep, struct gw_rx_flow *flow, struct
     ep->stats.nacks_sent++;
     gw_egress_control(ep, pkt);
 }
+
+void gw_flow_answer_unknown(struct gw_endpoint *ep, struct gw_pkt *pkt, uint8_t flags)
+{
+    struct gw_rx_flow none = {.key = gw_flow_key(ep->cfg.address, pkt->src, pkt->flow)};
+    gw_flow_answer_nack(ep, &none, pkt, flags);
+}

@@ -176,13 +176,7 @@ void gw_flow_tx_ack(struct gw_endpoint *ep, const struct gw_pkt *pkt, gw_time no
         return;
     flow->acked_bytes += bytes;
     flow->progress_at = now;
-    if (flow->is_held) {
-        flow->is_held = false;
-        if (gw_time_before(now, flow->pace_at))
-            flow->pace_at = now; /* that was when to ask */
-        /* The packet that was to ask may need credit now, and only the timer asks for that. */
-        gw_endpoint_arm_by(ep, gw_tx_index(ep, flow), gw_time_add(now, flow->rto));
-    }
+    gw_flow_tx_release(ep, flow, now);
     if (flow->una == flow->total) {
         gw_flow_tx_complete(ep, flow, flow->acked_bytes, now);
         return;

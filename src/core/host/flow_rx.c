@@ -150,10 +150,10 @@ static struct gw_rx_flow *flow_open(struct gw_endpoint *ep, const struct gw_pkt 
 /* The flow ends; it answers packets as `state` says until another flow needs its place. */
 static void flow_retire(struct gw_endpoint *ep, struct gw_rx_flow *flow, enum gw_rx_state state)
 {
-    const struct gw_past_end end = {flow->tag, flow->arrived, flow->bytes};
+    const struct gw_past_end end = {flow->tag, state == GW_RX_DONE ? flow->arrived : 0,
+                                    flow->bytes};
     if (gw_rx_memory_of(ep, flow)->data)
-        gw_past_flows_note(&ep->past_flows, flow->peer, flow->flow,
-                           state == GW_RX_DONE ? end : (struct gw_past_end){0}, flow->heard_at);
+        gw_past_flows_note(&ep->past_flows, flow->peer, flow->flow, end, flow->heard_at);
     uint32_t index = (uint32_t)(flow - ep->rx_flows);
     gw_endpoint_arm(ep, gw_rx_timer(ep, flow), GW_TIME_NEVER);
     gw_credit_leave(ep, &flow->grantee);
@@ -262,20 +262,13 @@ static void finish_after(struct gw_endpoint *ep, struct gw_rx_flow *flow, uint32
     }
 }
 
-/* Answers a packet of a flow that is not open, of which there is nothing to remember. */
-static void nack_unknown(struct gw_endpoint *ep, struct gw_pkt *pkt, uint8_t flags)
-{
-    struct gw_rx_flow none = {.key = gw_flow_key(ep->cfg.address, pkt->src, pkt->flow)};
-    gw_flow_answer_nack(ep, &none, pkt, flags);
-}
-
 /* Answers a packet of a flow that has ended before, whose place another has by now. */
 static void answer_past(struct gw_endpoint *ep, struct gw_pkt *pkt, const struct gw_past_end *end)
 {
     const uint32_t total = pkt->data.total;
     ep->stats.stray++;
     if (end->arrived == 0 || end->arrived > total || end->tag != pkt->data.tag) {
-        nack_unknown(ep, pkt, GW_PKT_NOT_READY);
+        gw_flow_answer_unknown(ep, pkt, GW_PKT_NOT_READY);
         return;
     }
     struct gw_rx_flow flow = {
@@ -311,7 +304,7 @@ static struct gw_rx_flow *data_flow(struct gw_endpoint *ep, struct gw_pkt *pkt, 
                   pkt->data.tag != flow->tag))) {
         ep->stats.malformed++;
     } else if (!flow && pkt->q.flags & GW_PKT_TRIMMED && !(pkt->q.flags & GW_PKT_ON_CREDIT)) {
-        nack_unknown(ep, pkt, 0);
+        gw_flow_answer_unknown(ep, pkt, 0);
         return NULL;
     } else if (!flow && gw_past_flows_has(&ep->past_flows, pkt->src, pkt->flow, now, &end)) {
         answer_past(ep, pkt, &end);
@@ -320,7 +313,7 @@ static struct gw_rx_flow *data_flow(struct gw_endpoint *ep, struct gw_pkt *pkt, 
         if (is_early && gw_early_keep(ep, pkt, now))
             return NULL;
         ep->stats.refused++;
-        nack_unknown(ep, pkt, GW_PKT_NOT_READY);
+        gw_flow_answer_unknown(ep, pkt, GW_PKT_NOT_READY);
         return NULL;
     } else if (!flow && (flow = flow_open(ep, pkt, now)) == NULL) {
         ep->stats.refused++;

@@ -103,5 +103,7 @@ void gw_flow_answer_flush(struct gw_endpoint *ep, struct gw_rx_flow *flow);
 /* `flags` say more than that it was trimmed. */
 void gw_flow_answer_nack(struct gw_endpoint *ep, struct gw_rx_flow *flow, struct gw_pkt *pkt,
                          uint8_t flags);
+/* The same of a flow that is not open, of which there is nothing to remember. */
+void gw_flow_answer_unknown(struct gw_endpoint *ep, struct gw_pkt *pkt, uint8_t flags);
 
 #endif

@@ -15,11 +15,17 @@ static void open(struct endpoint_fixture *f)
 }
 
 /* Packet `seq` of so many with payload, all of whose bytes are its number and one more. */
-static struct gw_pkt come(struct endpoint_fixture *f, uint32_t flow, uint32_t seq, uint32_t packets)
+static struct gw_pkt full(struct endpoint_fixture *f, uint32_t flow, uint32_t seq, uint32_t packets)
 {
     struct gw_pkt data = fixture_data(flow, seq, packets);
     data.buf = gw_buf_claim(&f->host.bufs);
     memset(gw_buf_bytes(&f->host.bufs, data.buf), (int)seq + 1, MTU);
+    return data;
+}
+
+static struct gw_pkt come(struct endpoint_fixture *f, uint32_t flow, uint32_t seq, uint32_t packets)
+{
+    struct gw_pkt data = full(f, flow, seq, packets);
     fixture_input(f, &data);
     return data;
 }
@@ -214,9 +220,8 @@ static void early__contradictions_are_malformed(void **state)
     struct endpoint_fixture f;
     open_keeping(&f);
     come(&f, FLOW, 0, 2);
-    struct gw_pkt data = fixture_data(FLOW, 1, 2);
+    struct gw_pkt data = full(&f, FLOW, 1, 2);
     data.data.tag = FLOW + 1;
-    data.buf = gw_buf_claim(&f.host.bufs);
     fixture_input(&f, &data); /* the message has another tag now, with one packet */
     come(&f, FLOW + 2, 0, 2);
     come(&f, FLOW + 2, 1, 3); /* and this one another length */
@@ -240,9 +245,8 @@ static void early__questions_are_answered(void **state)
     open_keeping(&f);
     come(&f, FLOW, 1, 3);
     answer(&f, GW_PKT_NACK, GW_PKT_NOT_READY);
-    struct gw_pkt question = fixture_data(FLOW, 0, 3);
+    struct gw_pkt question = full(&f, FLOW, 0, 3);
     question.q.flags |= GW_PKT_ACK_NOW;
-    question.buf = gw_buf_claim(&f.host.bufs);
     fixture_input(&f, &question);
     assert_int_equal(answer(&f, GW_PKT_NACK, GW_PKT_NOT_READY).seq, 0);
     assert_true(fixture_stats(&f)->kept == 2);
@@ -252,10 +256,8 @@ static void early__questions_are_answered(void **state)
 
 static void come_of_tag(struct endpoint_fixture *f, uint32_t flow, uint32_t tag, uint32_t seq)
 {
-    struct gw_pkt data = fixture_data(flow, seq, 2);
+    struct gw_pkt data = full(f, flow, seq, 2);
     data.data.tag = tag;
-    data.buf = gw_buf_claim(&f->host.bufs);
-    memset(gw_buf_bytes(&f->host.bufs, data.buf), (int)seq + 1, MTU);
     fixture_input(f, &data);
 }
 
@@ -309,9 +311,8 @@ static void early__who_has_no_credit_gets_some_with_memory(void **state)
         .first = PACKETS, .ahead = PACKETS, .pace = gw_byte_time_from_bps(RATE_BPS)};
     fixture_open(&f, &cfg, "4000");
     for (uint32_t i = 0; i < 2; i++) {
-        struct gw_pkt data = fixture_data(FLOW, 0, 2);
+        struct gw_pkt data = full(&f, FLOW, 0, 2);
         data.q.flags |= GW_PKT_ON_CREDIT | (i ? GW_PKT_STARVED : 0);
-        data.buf = gw_buf_claim(&f.host.bufs);
         fixture_input(&f, &data);
         answer(&f, GW_PKT_NACK, GW_PKT_NOT_READY);
     }
