@@ -93,6 +93,14 @@ static void blast_tx__sends_what_credit_allows(void **state)
     fixture_abandon(&f);
 }
 
+/* The next packet, which leaves in less than that. */
+static void await_packet(struct endpoint_fixture *f, gw_time most)
+{
+    const gw_time before = f->now;
+    while (pull_for(f, 1) == 0)
+        assert_true(f->now < before + most);
+}
+
 /* One packet at a time, at distances that double. */
 static void blast_tx__asks_when_no_credit_comes(void **state)
 {
@@ -102,8 +110,7 @@ static void blast_tx__asks_when_no_credit_comes(void **state)
     leave(&f, FIRST);
     gw_time before = f.now, apart = 0;
     for (uint32_t i = 0; i < 4; i++) {
-        while (pull_for(&f, 1) == 0)
-            assert_true(f.now < before + GW_MS);
+        await_packet(&f, GW_MS);
         assert_int_equal(pkts[0].q.flags, GW_PKT_BLAST | GW_PKT_ON_CREDIT | GW_PKT_STARVED);
         if (i > 0)
             assert_true(f.now - before > 3 * apart / 2);
@@ -151,9 +158,7 @@ static void blast_tx__repairs_on_credit(void **state)
     leave(&f, 0);
     grant(&f, flow, PACKETS - FIRST + 3);
     leave(&f, 3);
-    gw_time before = f.now;
-    while (pull_for(&f, 1) == 0)
-        assert_true(f.now < before + GW_MS);
+    await_packet(&f, GW_MS);
     assert_true(pkts[0].q.flags & GW_PKT_STARVED);
     fixture_abandon(&f);
 }
@@ -169,12 +174,10 @@ static void blast_tx__leaves_a_path_by_which_no_credit_comes(void **state)
     leave(&f, FIRST);
     uint32_t changes = 0;
     uint16_t entropy = pkts[0].entropy;
-    for (uint32_t questions = 0; questions < 6;) {
-        if (pull_for(&f, 1) == 0)
-            continue;
+    for (uint32_t questions = 0; questions < 6; questions++) {
+        await_packet(&f, 5 * GW_MS);
         changes += pkts[0].entropy != entropy;
         entropy = pkts[0].entropy;
-        questions++;
     }
     assert_in_range(changes, 4, 6);
     fixture_abandon(&f);
