@@ -235,21 +235,24 @@ static void bound__makes_loss_cost_little_time(void **state)
 }
 
 /* A rank that does nothing for a while holds a sum up for about as long, whenever that is: nobody
- * else waits for its turn, and it meets nobody at a link that is not its own. */
-static void direct__waits_for_a_rank_that_sleeps_and_no_longer(void **state)
+ * else waits for its turn, and via ps it meets nobody at a link that is not its own. */
+static void bound__waits_for_a_rank_that_sleeps_and_hardly_longer(void **state)
 {
     enum { SLEEP_MS = 20, MORE_MS = 6 };
+    static const char *const ways[] = {"direct", "ring"};
     (void)state;
-    for (uint64_t seed = 1; seed <= 4; seed++) {
-        gw_time awake = time_of_a_sum("direct", "0.005", "", seed);
-        for (uint32_t at = 10; at <= 90; at += 20) {
-            char fault[96];
-            snprintf(fault, sizeof(fault), ", {at: %ums, until: %ums, node: host%u, sleep: yes}",
-                     at, at + SLEEP_MS, (uint32_t)seed % 4);
-            gw_time asleep = time_of_a_sum("direct", "0.005", fault, seed);
-            assert_in_range(asleep, awake, awake + (SLEEP_MS + MORE_MS) * GW_MS);
+    for (size_t i = 0; i < GW_COUNT_OF(ways); i++)
+        for (uint64_t seed = 1; seed <= 4; seed++) {
+            gw_time awake = time_of_a_sum(ways[i], "0.005", "", seed);
+            for (uint32_t at = 10; at <= 90; at += 20) {
+                char fault[96];
+                snprintf(fault, sizeof(fault),
+                         ", {at: %ums, until: %ums, node: host%u, sleep: yes}", at, at + SLEEP_MS,
+                         (uint32_t)seed % 4);
+                gw_time asleep = time_of_a_sum(ways[i], "0.005", fault, seed);
+                assert_in_range(asleep, awake, awake + (SLEEP_MS + MORE_MS) * GW_MS);
+            }
         }
-    }
 }
 
 /* Where many send at once nearly all that is asked for is lost again, time after time; yet the last
@@ -282,7 +285,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bound__makes_loss_cost_little_time),
-        cmocka_unit_test(direct__waits_for_a_rank_that_sleeps_and_no_longer),
+        cmocka_unit_test(bound__waits_for_a_rank_that_sleeps_and_hardly_longer),
         cmocka_unit_test(bound__ends_messages_over_every_transport),
         cmocka_unit_test(bound__of_zero_is_exact),
         cmocka_unit_test(bound__leaves_memory_of_what_is_missing_alone),
