@@ -62,7 +62,7 @@ def most_within(stills, span_s):
     first = 0
     for begin, end in stills:
         within += end - begin
-        while stills[first][0] < end - span_s:
+        while stills[first][1] < end - span_s:
             within -= stills[first][1] - stills[first][0]
             first += 1
         most = max(most, within)
