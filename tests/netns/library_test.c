@@ -11,6 +11,7 @@
 
 enum {
     BIG = 100003,
+    LATE_US = 1300000,
 };
 
 static float real_of(int rank, size_t i)
@@ -404,6 +405,41 @@ static void library__has_all_types_and_collectives(void **state)
     run_all();
 }
 
+/* All but one rank, of which one may stand still, and then that one: after longer than it takes to
+ * doubt that a rank lives that is not heard. */
+static void begins_when_one_comes_late(int late, int stopped)
+{
+    pid_t pids[WORLD];
+    int status;
+    choose_join("127.0.0.1");
+    for (int turn = 1; turn <= WORLD; turn++) {
+        int rank = (late + turn) % WORLD;
+        struct gradwire_options options = options_of(rank);
+        options.deadline_ms = 20000;
+        if (rank == late && stopped != late) {
+            usleep(LATE_US);
+            assert_int_equal(kill(pids[stopped], SIGSTOP), 0);
+        }
+        if (rank == late)
+            usleep(LATE_US);
+        pids[rank] = start_rank(&options, sums_of_other_types);
+    }
+    if (stopped != late)
+        assert_int_equal(kill(pids[stopped], SIGCONT), 0);
+    for (int rank = 0; rank < WORLD; rank++) {
+        assert_int_equal(waitpid(pids[rank], &status, 0), pids[rank]);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+}
+
+static void library__begins_when_one_comes_late(void **state)
+{
+    (void)state;
+    begins_when_one_comes_late(3, 3);
+    begins_when_one_comes_late(0, 0); /* where the others come to */
+    begins_when_one_comes_late(3, 1);
+}
+
 static void names_the_dead(int rank_of_victim)
 {
     pid_t pids[WORLD];
@@ -568,6 +604,7 @@ int main(void)
         cmocka_unit_test(library__sums_over_ipv6),
         cmocka_unit_test(library__sums_in_spite_of_faults),
         cmocka_unit_test(library__has_all_types_and_collectives),
+        cmocka_unit_test(library__begins_when_one_comes_late),
         cmocka_unit_test(library__names_the_rank_that_died),
         cmocka_unit_test(library__does_not_wait_for_ever),
         cmocka_unit_test(library__says_that_no_threshold_follows),

@@ -333,6 +333,8 @@ void gw_ways_turn(struct gw_ways *ways)
     gw_time now = now_of(ways);
     if (!gw_ways_measure(ways, now))
         return;
+    if (ways->cfg.home)
+        gw_overlay_home_look(ways->cfg.home);
     for (uint32_t rank = 0; rank < ways->cfg.world; rank++) {
         struct gw_ways_end *end = &ways->ranks[rank];
         if (!end->is_wanted || (!end->is_reached && now - end->wanted_at < PATIENCE))

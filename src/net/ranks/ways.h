@@ -54,7 +54,8 @@ bool gw_ways_neighbour(struct gw_ways *ways, const struct gw_neighbour_event *ev
 /* The mesh wants a way to that rank. */
 void gw_ways_want(struct gw_ways *ways, uint32_t rank);
 
-/* Finds ways to whom no session came about, and measures. */
+/* Finds ways to whom no session came about, measures, and has the home here look around. To be
+ * called after every turn of the station. */
 void gw_ways_turn(struct gw_ways *ways);
 
 /* From now on all packets go straight to those with whom there are sessions. */

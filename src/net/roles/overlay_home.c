@@ -9,6 +9,7 @@
 
 enum {
     QUEUE_BYTES = 64 << 20, /* of a port: more than all windows that can be under way */
+    ANY_RANK = GW_OVERLAY_WORLD_MAX,
 };
 
 /* A rank in this process. */
@@ -55,15 +56,29 @@ static bool next_worker(const struct gw_overlay_home *home, uint16_t *peer,
     return false;
 }
 
-/* Whether a worker is here, or has a session. */
+/* Whether it is of the job, and has that address (0: any) and rank (ANY_RANK: any). */
+static bool is_meant(const struct gw_attach_msg *said, uint32_t job, uint32_t address,
+                     uint32_t rank)
+{
+    return said->job == job && (address == 0 || said->address == address) &&
+           (rank == ANY_RANK || said->rank == rank);
+}
+
+/* Whether such a worker is here, or has a session. */
+static bool has(const struct gw_overlay_home *home, uint32_t job, uint32_t address, uint32_t rank)
+{
+    const struct worker *own = &home->worker;
+    struct gw_neighbour_event worker = {
+        .said = {.job = own->job, .address = own->address, .rank = own->rank}};
+    bool has = own->is_there && is_meant(&worker.said, job, address, rank);
+    for (uint16_t peer = 0; !has && next_worker(home, &peer, &worker);)
+        has = is_meant(&worker.said, job, address, rank);
+    return has;
+}
+
 static bool has_worker(const void *context, uint32_t job, uint32_t address)
 {
-    const struct gw_overlay_home *home = context;
-    struct gw_neighbour_event worker;
-    bool has = home->worker.is_there && home->worker.address == address;
-    for (uint16_t peer = 0; !has && next_worker(home, &peer, &worker);)
-        has = worker.said.job == job && worker.said.address == address;
-    return has;
+    return has(context, job, address, ANY_RANK);
 }
 
 static int open_switch(struct gw_overlay_home *home)
@@ -262,6 +277,13 @@ static enum gw_attach_reason take_in(struct gw_overlay_home *home,
     return code ? reason_of(code) : GW_ATTACH_OK;
 }
 
+/* The worker in this process is alive. */
+static void hear_own(const struct gw_overlay_home *home, gw_time now)
+{
+    if (home->worker.is_there)
+        gw_overlay_server_hear(home->server, home->worker.job, home->worker.address, now, now);
+}
+
 /* Tells the registrar of a job, if it is here, of a rank that has come. */
 static enum gw_attach_reason register_rank(struct gw_overlay_home *home,
                                            const struct gw_neighbour_event *event)
@@ -275,8 +297,10 @@ static enum gw_attach_reason register_rank(struct gw_overlay_home *home,
     };
     if (said->job == 0 || said->role != GW_ATTACH_HOST || !(said->flags & GW_ATTACH_TABLE))
         return GW_ATTACH_OK;
+    gw_time now = gw_loop_now(loop_of(home));
     gw_locator_write(&event->addr, rank.place.locator);
-    switch (gw_overlay_server_come(home->server, said->job, &rank, gw_loop_now(loop_of(home)))) {
+    hear_own(home, now);
+    switch (gw_overlay_server_come(home->server, said->job, &rank, now)) {
     case GW_JOB_OK:
         return GW_ATTACH_OK;
     case GW_JOB_NOTICE:
@@ -304,12 +328,9 @@ static void dismiss_earlier(struct gw_overlay_home *home, const struct gw_neighb
 /* A session has ended: its rank has gone, unless it has another one by now. */
 static void unregister_rank(struct gw_overlay_home *home, const struct gw_neighbour_event *event)
 {
-    struct gw_neighbour_event other;
-    for (uint16_t peer = 0; next_worker(home, &peer, &other);)
-        if (other.said.job == event->said.job && other.said.address == event->said.address)
-            return;
-    gw_overlay_server_gone(home->server, event->said.job, event->said.address,
-                           gw_loop_now(loop_of(home)));
+    const struct gw_attach_msg *said = &event->said;
+    if (!has(home, said->job, said->address, ANY_RANK))
+        gw_overlay_server_gone(home->server, said->job, said->address, gw_loop_now(loop_of(home)));
 }
 
 static void came_up(struct gw_overlay_home *home, const struct gw_neighbour_event *event, char *why)
@@ -380,20 +401,10 @@ int gw_overlay_home_join(struct gw_overlay_home *home, struct gw_loop_port worke
     return reason == GW_JOB_OK ? GW_OK : GW_ERR_INVALID;
 }
 
-/* Whether the rank is here, or has a session. */
-static bool has_come(const struct gw_overlay_home *home, uint32_t job, uint32_t rank)
-{
-    struct gw_neighbour_event worker;
-    bool has = home->worker.is_there && home->worker.rank == rank;
-    for (uint16_t peer = 0; !has && next_worker(home, &peer, &worker);)
-        has = worker.said.job == job && worker.said.rank == rank;
-    return has;
-}
-
 uint32_t gw_overlay_home_missing(const struct gw_overlay_home *home, uint32_t job, uint16_t world)
 {
     uint32_t rank = 0;
-    while (rank < world && has_come(home, job, rank))
+    while (rank < world && has(home, job, 0, rank))
         rank++;
     return rank;
 }
@@ -445,15 +456,6 @@ void gw_overlay_home_poll(struct gw_overlay_home *home)
     gw_overlay_server_poll(home->server, gw_loop_time(loop_of(home)));
 }
 
-static bool is_attended(const struct gw_overlay_home *home, uint32_t job)
-{
-    struct gw_neighbour_event view;
-    for (uint16_t peer = 0; next_worker(home, &peer, &view);)
-        if (view.said.job == job)
-            return true;
-    return false;
-}
-
 void gw_overlay_home_look(struct gw_overlay_home *home)
 {
     uint32_t idle[GW_OVERLAY_JOBS_MAX], count = 0;
@@ -463,10 +465,9 @@ void gw_overlay_home_look(struct gw_overlay_home *home)
     for (uint16_t peer = 0; next_worker(home, &peer, &worker);)
         gw_overlay_server_hear(home->server, worker.said.job, worker.said.address, worker.heard_at,
                                now);
-    if (home->worker.is_there)
-        gw_overlay_server_hear(home->server, home->worker.job, home->worker.address, now, now);
+    hear_own(home, now);
     for (uint32_t i = 0; gw_overlay_server_view(home->server, i, &view); i++) {
-        if (view.phase == GW_COORDINATOR_GATHERING && !is_attended(home, view.job.job))
+        if (view.phase == GW_COORDINATOR_GATHERING && !has(home, view.job.job, 0, ANY_RANK))
             idle[count++] = view.job.job;
         else if (view.phase == GW_COORDINATOR_GATHERING)
             tell_path(home, view.job.job);

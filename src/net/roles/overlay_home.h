@@ -71,8 +71,8 @@ void gw_overlay_home_cut_off(struct gw_overlay_home *home);
 void gw_overlay_home_poll(struct gw_overlay_home *home);
 
 /*
- * To be called several times in GW_STATION_SILENCE, except by a home with workers of its own
- * process: whose session is alive is not lost, and a job of which no session is left is forgotten.
+ * To be called several times in GW_STATION_SILENCE: whose session is alive is not lost, and a job
+ * of which no worker is left is forgotten.
  */
 void gw_overlay_home_look(struct gw_overlay_home *home);
 
