@@ -106,6 +106,11 @@ static int say_no_beginning(const struct line *line)
                    "the job did not begin within %g s: not all of its %u ranks have come, rank %u "
                    "for one has not",
                    seconds_of(io), world, missing);
+    if (io->home)
+        return SAY(line, GRADWIRE_ERR_TIMED_OUT,
+                   "the job did not begin within %g s: all of its %u ranks have come, but one of "
+                   "them may be dead",
+                   seconds_of(io), world);
     return SAY(line, GRADWIRE_ERR_TIMED_OUT,
                "the job did not begin within %g s: not all of its %u ranks have come to %s at %s",
                seconds_of(io), world, io->plan.server_count ? "the server" : "rank 0",
