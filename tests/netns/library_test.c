@@ -410,7 +410,6 @@ static void library__has_all_types_and_collectives(void **state)
 static void begins_when_one_comes_late(int late, int stopped)
 {
     pid_t pids[WORLD];
-    int status;
     choose_join("127.0.0.1");
     for (int turn = 1; turn <= WORLD; turn++) {
         int rank = (late + turn) % WORLD;
@@ -426,10 +425,7 @@ static void begins_when_one_comes_late(int late, int stopped)
     }
     if (stopped != late)
         assert_int_equal(kill(pids[stopped], SIGCONT), 0);
-    for (int rank = 0; rank < WORLD; rank++) {
-        assert_int_equal(waitpid(pids[rank], &status, 0), pids[rank]);
-        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    }
+    await_ranks(pids);
 }
 
 static void library__begins_when_one_comes_late(void **state)

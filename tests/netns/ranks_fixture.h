@@ -64,6 +64,17 @@ static inline pid_t start_rank(const struct gradwire_options *options, rank_fn *
     return pid;
 }
 
+/* Waits for all ranks; every one must have succeeded. */
+static inline void await_ranks(const pid_t pids[WORLD])
+{
+    for (int rank = 0; rank < WORLD; rank++) {
+        int status;
+        assert_int_equal(waitpid(pids[rank], &status, 0), pids[rank]);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+    }
+}
+
 /* Runs `fn` on all ranks; every one must succeed. */
 static inline void run_with(rank_fn *fn, void (*change)(struct gradwire_options *))
 {
@@ -75,12 +86,7 @@ static inline void run_with(rank_fn *fn, void (*change)(struct gradwire_options 
             change(&options);
         pids[rank] = start_rank(&options, fn);
     }
-    for (int rank = 0; rank < WORLD; rank++) {
-        int status;
-        assert_int_equal(waitpid(pids[rank], &status, 0), pids[rank]);
-        assert_true(WIFEXITED(status));
-        assert_int_equal(WEXITSTATUS(status), 0);
-    }
+    await_ranks(pids);
 }
 
 static inline void with_faults(struct gradwire_options *options)
