@@ -64,15 +64,26 @@ static struct gw_rank_place place_of(const struct gw_job_model *m, uint32_t rank
 static void come(struct gw_job_model *m, uint32_t rank)
 {
     const struct gw_path path = gw_job_model_path(m);
-    const struct gw_rank_place place = place_of(m, rank);
     struct gw_job_model_actor *actor = &m->actors[rank];
+    const struct gw_registrar_rank who = {
+        .place = place_of(m, rank),
+        .rank = (uint16_t)rank,
+        .notice = m->cfg->notice,
+        .has_come = actor->has_come,
+        .has_met = gw_mesh_place(mesh_of(m, rank), rank),
+        .path = path,
+    };
     gw_time now = gw_job_model_now(m);
-    if (!m->homes[0].is_up || gw_registrar_come(m->homes[0].registrar, (uint16_t)rank, &place,
-                                                m->cfg->notice, &path, now) != GW_JOB_OK) {
+    enum gw_job_reason reason = GW_JOB_SILENT;
+    if (m->homes[0].is_up)
+        reason = gw_registrar_come(m->homes[0].registrar, &who, now);
+    if (reason == GW_JOB_LOST)
+        gw_communicator_abort(actor->comm, now);
+    else if (reason != GW_JOB_OK)
         gw_job_model_at(m, REDIAL, GW_JOB_MODEL_COME, rank, 0);
+    if (reason != GW_JOB_OK)
         return;
-    }
-    actor->has_met = true;
+    actor->has_met = actor->has_come = true;
     gw_communicator_set_server(actor->comm, 0, gw_tree_net_address(&m->net, m->cfg->world), &path,
                                now);
 }

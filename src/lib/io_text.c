@@ -65,22 +65,13 @@ static bool is_own_absence(const struct gw_io *io, const struct gw_communicator_
                             event->reason == GW_JOB_STALLED);
 }
 
-/* The ranks have met, but some wait for others in a sum that those do not come to. */
-static int say_apart(const struct line *line, int error)
-{
-    return SAY(line, error,
-               "all %u ranks have come, but within %g s not to the same sums: are via and server "
-               "equal on all?",
-               line->io->plan.world, seconds_of(line->io));
-}
-
 /* The others say that this rank is silent, or lost. */
 static int say_given_up(const struct line *line, int error)
 {
-    if (!line->io->was_opened)
-        return say_apart(line, error);
-    return SAY(line, error, "rank %u, which is this one, was waited for by another one in vain",
-               line->io->plan.rank);
+    const struct gw_io *io = line->io;
+    const char *advice = io->was_opened ? "" : ": are via and server equal on all?";
+    return SAY(line, error, "rank %u, which is this one, was waited for by another one in vain%s",
+               io->plan.rank, advice);
 }
 
 /* Not all have come in time. */
@@ -98,7 +89,10 @@ static int say_no_beginning(const struct line *line)
                    seconds_of(io));
     }
     if (gw_mesh_place(gw_communicator_mesh(io->comm), io->plan.rank))
-        return say_apart(line, GRADWIRE_ERR_TIMED_OUT);
+        return SAY(line, GRADWIRE_ERR_TIMED_OUT,
+                   "all %u ranks have come, but within %g s not to the same sums: are via and "
+                   "server equal on all?",
+                   world, seconds_of(io));
     uint32_t missing =
         io->home ? gw_overlay_home_missing(io->home, io->job, io->plan.world) : world;
     if (missing < world)

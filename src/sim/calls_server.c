@@ -203,9 +203,12 @@ void gw_sim_calls_heard(struct gw_sim_part *part, struct gw_sim_member *member, 
         gw_registrar_gone(crew->registrar, host, now);
         return;
     }
-    const struct gw_rank_place place = {.address = host};
-    struct gw_path path = gw_sim_app_path(sim, gw_sim_calls_home(sim, spec), host);
-    enum gw_job_reason reason = gw_registrar_come(crew->registrar, (uint16_t)member->rank, &place,
-                                                  gw_sim_notices_option(sim, spec), &path, now);
+    const struct gw_registrar_rank rank = {
+        .place = {.address = host},
+        .rank = (uint16_t)member->rank,
+        .notice = gw_sim_notices_option(sim, spec),
+        .path = gw_sim_app_path(sim, gw_sim_calls_home(sim, spec), host),
+    };
+    enum gw_job_reason reason = gw_registrar_come(crew->registrar, &rank, now);
     GW_ASSERT(reason == GW_JOB_OK); /* ranks and addresses differ, and all announce alike */
 }

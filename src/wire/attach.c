@@ -17,7 +17,7 @@ enum {
     OFFSET_WORLD = 52,
     OFFSET_RANK = 54,
     OFFSET_FLAGS = 56, /* and the role above them */
-    ROLE_SHIFT = 5,
+    ROLE_SHIFT = 7,
     OFFSET_NOTICE = 57,
     OFFSET_ENTROPIES = 58,
     OFFSET_NUMBER = 60,
@@ -34,6 +34,8 @@ enum {
     OFFSET_SILENCE_PORT = 128,
     OFFSET_SILENCE_MS = 130,
 };
+
+_Static_assert(GW_ATTACH_ROLES == 1 << (8 - ROLE_SHIFT), "every value is a role");
 
 bool gw_attach_is(const uint8_t *bytes, uint32_t length)
 {
@@ -118,8 +120,8 @@ int gw_attach_decode(const uint8_t *bytes, uint32_t length, struct gw_attach_msg
     memcpy(msg->session, bytes + OFFSET_SESSION, sizeof(msg->session));
     memcpy(msg->proof, bytes + OFFSET_PROOF, sizeof(msg->proof));
     bool is_good = read_group(bytes, &msg->group) && read_silence(bytes, &msg->way.silence) &&
-                   msg->step < GW_ATTACH_STEPS && msg->role < GW_ATTACH_ROLES &&
-                   msg->notice < GW_ATTACH_NOTICES && reason < GW_ATTACH_REASONS &&
+                   msg->step < GW_ATTACH_STEPS && msg->notice < GW_ATTACH_NOTICES &&
+                   reason < GW_ATTACH_REASONS &&
                    (reason != GW_ATTACH_OK) == (msg->step == GW_ATTACH_REFUSE) &&
                    (msg->address != 0 || msg->step == GW_ATTACH_REFUSE) && msg->entropies >= 1 &&
                    msg->mtu >= 1 && msg->mtu <= GW_WIRE_PAYLOAD_MAX;

@@ -20,7 +20,7 @@
  *     +-------------------------------+-------------------------------+
  *  52 |        workers of the job     |              rank             |
  *     +---------------+---------------+-------------------------------+
- *  56 |role |  flags  |    notice     |   source ports that I send by |
+ *  56 |R|    flags    |    notice     |   source ports that I send by |
  *     +---------------+---------------+-------------------------------+
  *  60 |                    number of the question                     |
  *     +---------------------------------------------------------------+
@@ -46,8 +46,8 @@
  * 132 |                    code of authentication                     |
  *     +---------------------------------------------------------------+
  *
- * The initiator repeats ASK. The responder answers CHALLENGE and remembers nothing, until the
- * proof comes back: so nobody uses another's address. Then it answers ACCEPT, every time.
+ * R is the role. The initiator repeats ASK. The responder answers CHALLENGE and remembers nothing,
+ * until the proof comes back: so nobody uses another's address. Then it answers ACCEPT, every time.
  *
  * Every question has a number, larger than that of the one before, and every answer repeats it: so
  * neither what was asked nor what was answered counts twice, and the initiator measures the round
@@ -112,7 +112,10 @@ enum gw_attach_flag {
     GW_ATTACH_HEARS = 4,         /* of ASK: what you send to the group that you told me arrives */
     GW_ATTACH_TABLE = 8,         /* you are my job's registrar: send me the table of ranks */
     GW_ATTACH_ENCRYPTED = 16,    /* and encrypted; never without AUTHENTICATED */
-    GW_ATTACH_FLAGS = 31,        /* five bits */
+    GW_ATTACH_AGAIN = 32,  /* of TABLE: I had a session before with you, or with whoever was the
+                              registrar then, */
+    GW_ATTACH_MET = 64,    /* and have the table; never without AGAIN */
+    GW_ATTACH_FLAGS = 127, /* seven bits */
 };
 
 enum gw_attach_reason {

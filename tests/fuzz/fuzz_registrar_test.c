@@ -75,24 +75,29 @@ static void say(struct fuzz *f)
 
 static void step(struct fuzz *f)
 {
-    struct gw_path path = {.brtt = GW_US, .brtt_max = GW_US, .rate_bps = 1000000000, .bdp = 10000};
     uint8_t what = gw_test_step(&f->steps), who = gw_test_step(&f->steps);
-    struct gw_rank_place place = {.address = who / 8 % (ADDRESSES + 1)};
-    path.mtu = 1000;
+    struct gw_registrar_rank rank = {
+        .place = {.address = who / 8 % (ADDRESSES + 1)},
+        .rank = who % (WORLD + 1),
+        .notice = what / 8 % 8 ? 0 : GW_NOTICE_FORMULA + 15,
+        .has_come = what & 192,
+        .has_met = what & 128,
+        .path =
+            {.brtt = GW_US, .brtt_max = GW_US, .rate_bps = 1000000000, .bdp = 10000, .mtu = 1000},
+    };
     switch (what % 8) {
     case 0:
     case 1: {
-        uint8_t notice = what / 8 % 8 ? 0 : GW_NOTICE_FORMULA + 15;
         uint32_t present = gw_registrar_present(f->registrar);
-        enum gw_job_reason reason =
-            gw_registrar_come(f->registrar, who % (WORLD + 1), &place, notice, &path, f->now);
-        GW_ASSERT(reason == GW_JOB_OK || reason == GW_JOB_RANK || reason == GW_JOB_NOTICE);
+        enum gw_job_reason reason = gw_registrar_come(f->registrar, &rank, f->now);
+        GW_ASSERT(reason == GW_JOB_OK || reason == GW_JOB_RANK || reason == GW_JOB_NOTICE ||
+                  reason == GW_JOB_LOST);
         GW_ASSERT(reason == GW_JOB_OK || gw_registrar_present(f->registrar) <= present);
         reached.refused += reason != GW_JOB_OK;
         break;
     }
     case 2:
-        gw_registrar_gone(f->registrar, place.address, f->now);
+        gw_registrar_gone(f->registrar, rank.place.address, f->now);
         break;
     case 3:
     case 4:

@@ -73,8 +73,7 @@ static void mesh_fail__is_told_before_the_table_has_come(void **state)
     (void)state;
     struct model m;
     model_open(&m, &(struct setup){.world = 2});
-    assert_int_equal(gw_registrar_come(m.registrar, 1, &m.places[1], 0, &m.path, gw_mem_now(m.mem)),
-                     GW_JOB_OK);
+    assert_int_equal(come_at(&m, 1, &m.places[1], false), GW_JOB_OK);
     come(&m, 0);
     model_run_for(&m, 100 * GW_US);
     assert_int_equal(gw_mesh_state(m.ranks[0].mesh), GW_MESH_MET);
@@ -232,8 +231,7 @@ static void registrar__begins_again(void **state)
         come(&m, 1);
         assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_ENDED);
         struct gw_rank_place new[2] = {{.address = 101}, {.address = 102}};
-        assert_int_equal(gw_registrar_come(m.registrar, 1, &new[1], 0, &m.path, gw_mem_now(m.mem)),
-                         GW_JOB_OK);
+        assert_int_equal(come_at(&m, 1, &new[1], false), GW_JOB_OK);
         assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_COLLECTING);
         assert_int_equal(gw_registrar_present(m.registrar), 1);
         gw_registrar_gone(m.registrar, address_of(1), gw_mem_now(m.mem)); /* nobody any more */
@@ -269,8 +267,7 @@ static void registrar__does_not_listen_to_the_last_job(void **state)
         model_run_for(&m, 3 * LATENCY + GW_US); /* the registrar has it, rank 1 not yet */
         assert_int_equal(gw_mesh_state(m.ranks[1].mesh), GW_MESH_MET);
         assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_ENDED);
-        assert_int_equal(gw_registrar_come(m.registrar, 0, &new, 0, &m.path, gw_mem_now(m.mem)),
-                         GW_JOB_OK);
+        assert_int_equal(come_at(&m, 0, &new, false), GW_JOB_OK);
         give_up(&m, 1, GW_JOB_OVERFLOW, 0);
         model_run(&m);
         assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_COLLECTING);
@@ -286,19 +283,19 @@ static void registrar_come__refuses(void **state)
     struct model m;
     model_open(&m, &(struct setup){.world = 3, .notice = 4});
     struct gw_registrar *registrar = m.registrar;
-    gw_time now = gw_mem_now(m.mem);
     struct gw_rank_place nowhere = {.address = 0};
-    const struct gw_path *path = &m.path;
-    assert_int_equal(gw_registrar_come(registrar, 3, &m.places[0], 4, path, now), GW_JOB_RANK);
-    assert_int_equal(gw_registrar_come(registrar, 0, &nowhere, 4, path, now), GW_JOB_RANK);
+    assert_int_equal(come_at(&m, 3, &m.places[0], false), GW_JOB_RANK);
+    assert_int_equal(come_at(&m, 0, &nowhere, false), GW_JOB_RANK);
     come(&m, 0);
-    assert_int_equal(gw_registrar_come(registrar, 0, &m.places[1], 4, path, now), GW_JOB_RANK);
-    assert_int_equal(gw_registrar_come(registrar, 1, &m.places[0], 4, path, now), GW_JOB_RANK);
-    assert_int_equal(gw_registrar_come(registrar, 1, &m.places[1], 5, path, now), GW_JOB_NOTICE);
+    assert_int_equal(come_at(&m, 0, &m.places[1], false), GW_JOB_RANK);
+    assert_int_equal(come_at(&m, 1, &m.places[0], false), GW_JOB_RANK);
+    m.setup.notice = 5;
+    assert_int_equal(come_at(&m, 1, &m.places[1], false), GW_JOB_NOTICE);
+    m.setup.notice = 4;
     assert_int_equal(gw_registrar_present(registrar), 1);
     come(&m, 1);
     come(&m, 2);
-    assert_int_equal(gw_registrar_come(registrar, 1, &m.places[4], 4, path, now), GW_JOB_RANK);
+    assert_int_equal(come_at(&m, 1, &m.places[4], false), GW_JOB_RANK);
     assert_int_equal(gw_registrar_present(registrar), 3);
     model_run(&m);
     expect_state(&m, GW_MESH_MET);
@@ -354,15 +351,59 @@ static void registrar__knows_an_address_of_the_last_job(void **state)
         leave(&m, 1);
         model_run(&m);
         assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_ENDED);
-        assert_int_equal(gw_registrar_come(m.registrar, (uint16_t)is_other, &m.places[0], 0,
-                                           &m.path, gw_mem_now(m.mem)),
-                         GW_JOB_OK);
+        assert_int_equal(come_at(&m, is_other, &m.places[0], false), GW_JOB_OK);
         assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_COLLECTING);
         assert_int_equal(gw_registrar_present(m.registrar), 1);
         gw_registrar_gone(m.registrar, address_of(0), gw_mem_now(m.mem));
         assert_int_equal(gw_registrar_present(m.registrar), 0);
         model_close(&m);
     }
+}
+
+/* A registrar that has restarted, and a rank with it, who comes before or after the others: their
+ * job is over, and its own has begun. */
+static void registrar__does_not_mix_two_jobs(void **state)
+{
+    (void)state;
+    const struct gw_rank_place new = {.address = 101}, older = {.address = 102};
+    for (uint32_t is_first = 0; is_first < 2; is_first++) {
+        struct model m;
+        open_met(&m, &(struct setup){.world = 3});
+        home_die(&m);
+        die(&m, 1);
+        gw_mesh_registrar_down(m.ranks[0].mesh, gw_mem_now(m.mem));
+        gw_mesh_registrar_down(m.ranks[2].mesh, gw_mem_now(m.mem));
+        home_return(&m);
+        if (!is_first) {
+            come(&m, 0);
+            come(&m, 2);
+        }
+        assert_int_equal(come_at(&m, 1, &new, false), GW_JOB_OK);
+        assert_int_equal(come_at(&m, 1, &m.places[1], true), GW_JOB_LOST);
+        assert_int_equal(come_at(&m, 2, &older, true), GW_JOB_LOST);
+        assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_COLLECTING);
+        assert_int_equal(gw_registrar_present(m.registrar), 1);
+        model_run(&m);
+        if (!is_first)
+            expect_all(&m, &(struct gw_mesh_failure){GW_JOB_LOST, 1, 3});
+        gw_registrar_gone(m.registrar, 101, gw_mem_now(m.mem));
+        model_close(&m);
+    }
+}
+
+/* One of an earlier job comes to the one that runs. */
+static void registrar__knows_who_has_met_others(void **state)
+{
+    (void)state;
+    struct model m;
+    open_met(&m, &(struct setup){.world = 2});
+    const struct gw_rank_place older = {.address = 101};
+    assert_int_equal(come_at(&m, 1, &older, false), GW_JOB_RANK);
+    assert_int_equal(come_at(&m, 1, &older, true), GW_JOB_LOST);
+    come(&m, 1); /* itself */
+    model_run(&m);
+    expect_state(&m, GW_MESH_MET);
+    model_close(&m);
 }
 
 /* A table in which we are somewhere else is not for us. */
@@ -374,9 +415,7 @@ static void mesh__refuses_a_table_without_itself(void **state)
     struct gw_rank_place swapped[2] = {m.places[1], m.places[0]};
     for (uint16_t rank = 0; rank < 2; rank++) {
         gw_mesh_set_registrar(m.ranks[rank].mesh, address_of(HOME), &m.path, gw_mem_now(m.mem));
-        assert_int_equal(
-            gw_registrar_come(m.registrar, rank, &swapped[rank], 0, &m.path, gw_mem_now(m.mem)),
-            GW_JOB_OK);
+        assert_int_equal(come_at(&m, rank, &swapped[rank], false), GW_JOB_OK);
     }
     model_run_for(&m, GW_MS);
     for (uint32_t rank = 0; rank < 2; rank++)
@@ -401,6 +440,8 @@ int main(void)
         cmocka_unit_test(registrar__knows_an_address_of_the_last_job),
         cmocka_unit_test(mesh__refuses_a_table_without_itself),
         cmocka_unit_test(registrar_come__refuses),
+        cmocka_unit_test(registrar__does_not_mix_two_jobs),
+        cmocka_unit_test(registrar__knows_who_has_met_others),
         cmocka_unit_test(registrar__finds_the_threshold_of_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -405,6 +405,13 @@ static void library__has_all_types_and_collectives(void **state)
     run_all();
 }
 
+static pid_t start_patient(int rank, rank_fn *fn)
+{
+    struct gradwire_options options = options_of(rank);
+    options.deadline_ms = 20000;
+    return start_rank(&options, fn);
+}
+
 /* All but one rank, of which one may stand still, and then that one: after longer than it takes to
  * doubt that a rank lives that is not heard. */
 static void begins_when_one_comes_late(int late, int stopped)
@@ -413,15 +420,13 @@ static void begins_when_one_comes_late(int late, int stopped)
     choose_join("127.0.0.1");
     for (int turn = 1; turn <= WORLD; turn++) {
         int rank = (late + turn) % WORLD;
-        struct gradwire_options options = options_of(rank);
-        options.deadline_ms = 20000;
         if (rank == late && stopped != late) {
             usleep(LATE_US);
             assert_int_equal(kill(pids[stopped], SIGSTOP), 0);
         }
         if (rank == late)
             usleep(LATE_US);
-        pids[rank] = start_rank(&options, sums_of_other_types);
+        pids[rank] = start_patient(rank, sums_of_other_types);
     }
     if (stopped != late)
         assert_int_equal(kill(pids[stopped], SIGCONT), 0);
@@ -436,24 +441,26 @@ static void library__begins_when_one_comes_late(void **state)
     begins_when_one_comes_late(3, 1);
 }
 
+/* And when each of them is started again as soon as it has ended, they are a job again: also the
+ * victim, though the others have not missed it yet. */
 static void names_the_dead(int rank_of_victim)
 {
-    pid_t pids[WORLD];
+    pid_t pids[WORLD], again[WORLD];
     int status;
     victim = rank_of_victim;
     choose_join("127.0.0.1");
-    for (int rank = 0; rank < WORLD; rank++) {
-        struct gradwire_options options = options_of(rank);
-        options.deadline_ms = 20000;
-        pids[rank] = start_rank(&options, survivors_name_the_dead);
-    }
-    for (int rank = 0; rank < WORLD; rank++) {
+    for (int rank = 0; rank < WORLD; rank++)
+        pids[rank] = start_patient(rank, survivors_name_the_dead);
+    for (int i = 0; i < WORLD; i++) {
+        int rank = (victim + i) % WORLD;
         assert_int_equal(waitpid(pids[rank], &status, 0), pids[rank]);
         if (rank == victim)
             assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
         else
             assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+        again[rank] = start_patient(rank, sums_of_other_types);
     }
+    await_ranks(again);
 }
 
 static void library__names_the_rank_that_died(void **state)

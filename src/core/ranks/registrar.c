@@ -8,50 +8,13 @@
  * Invariants: while the job runs every seat is taken. `present` counts those who are here and not
  * old, `owing` the seats that are owed something.
  */
-#include "core/ranks/registrar.h"
-
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/stall.h"
-#include "core/ranks/mesh_wire.h"
-#include "core/ranks/outbox.h"
-
-/* What a rank may be owed; bits. */
-enum owed {
-    OWED_TABLE = 1,
-    OWED_FAILURE = 2,
-    OWED_BYE = 4,
-};
-
-struct seat {
-    struct gw_path path;
-    gw_time heard; /* the last time that it was known to live */
-    bool is_here;  /* has come and has not gone */
-    bool is_old;   /* of a job that has ended */
-    bool has_said_bye;
-    bool awaits_failure, awaits_bye;              /* memory for what it may say is posted */
-    uint8_t owed;                                 /* enum owed */
-    uint8_t failure[GW_MESH_FAILURE_SIZE], bye;   /* what it says */
-    uint8_t told[GW_MESH_FAILURE_SIZE], farewell; /* what it is told */
-};
-
-struct gw_registrar {
-    struct gw_registrar_cfg cfg;
-    enum gw_registrar_phase phase;
-    struct gw_notice_path notice_path; /* rate 0: not known */
-    struct gw_mesh_failure failure;    /* of the job */
-    struct gw_outbox outbox;           /* to seats, by rank */
-    struct gw_rank_place *places;      /* of seats; address 0: nobody has come */
-    struct seat *seats;
-    uint8_t *table;
-    uint32_t present;
-    uint32_t owing;
-    uint32_t byes; /* of this job */
-    uint8_t notice;
-};
+#include "core/ranks/registrar_impl.h"
 
 uint32_t gw_registrar_flows(uint32_t world)
 {
@@ -112,18 +75,11 @@ static uint32_t seat_of(const struct gw_registrar *registrar, uint32_t address)
     return rank;
 }
 
-static void owe(struct gw_registrar *registrar, uint32_t rank, uint8_t owed)
-{
-    struct seat *seat = &registrar->seats[rank];
-    registrar->owing += (uint32_t)(owed != 0) - (uint32_t)(seat->owed != 0);
-    seat->owed = owed;
-}
-
 /* Posts memory for what the rank may say, where there is none. */
 static void await(struct gw_registrar *registrar, uint32_t rank)
 {
     struct gw_endpoint *ep = registrar->cfg.endpoint;
-    struct seat *seat = &registrar->seats[rank];
+    struct gw_seat *seat = &registrar->seats[rank];
     uint32_t address = registrar->places[rank].address;
     int code = GW_OK;
     if (!registrar->cfg.is_bare && !seat->awaits_failure)
@@ -138,8 +94,8 @@ static void await(struct gw_registrar *registrar, uint32_t rank)
 /* Nobody sits here any more. Flows of the table go on, since others read it too. */
 static void clear(struct gw_registrar *registrar, uint32_t rank)
 {
-    struct seat *seat = &registrar->seats[rank];
-    owe(registrar, rank, 0);
+    struct gw_seat *seat = &registrar->seats[rank];
+    gw_registrar_owe(registrar, rank, 0);
     if (!registrar->cfg.is_bare) {
         forget(registrar, seat, sizeof(*seat));
         gw_outbox_forget(&registrar->outbox, rank, GW_MESH_TAG_FAILURE);
@@ -147,75 +103,18 @@ static void clear(struct gw_registrar *registrar, uint32_t rank)
     }
     gw_outbox_disown(&registrar->outbox, rank);
     registrar->present -= seat->is_here && !seat->is_old;
-    *seat = (struct seat){.is_here = false};
+    *seat = (struct gw_seat){.is_here = false};
     registrar->places[rank].address = 0;
 }
 
-/* Sends one of the messages that the rank is owed. False: there is no room. */
-static bool tell(struct gw_registrar *registrar, uint32_t rank, gw_time now)
-{
-    const struct gw_registrar_cfg *cfg = &registrar->cfg;
-    struct seat *seat = &registrar->seats[rank];
-    uint8_t what = seat->owed & OWED_FAILURE ? OWED_FAILURE
-                   : seat->owed & OWED_BYE   ? OWED_BYE
-                                             : OWED_TABLE;
-    struct gw_send send = {
-        .peer = registrar->places[rank].address,
-        .class = GW_CLASS_DATA_MAX, /* everybody waits for it */
-        .transport = cfg->transport,
-        .path = seat->path,
-    };
-    if (what == OWED_FAILURE) {
-        gw_mesh_failure_write(&registrar->failure, seat->told);
-        send.tag = cfg->is_bare ? gw_mesh_failure_tag(&registrar->failure) : GW_MESH_TAG_FAILURE;
-        send.data = seat->told;
-        send.bytes = sizeof(seat->told);
-    } else if (what == OWED_BYE) {
-        send.tag = GW_MESH_TAG_BYE;
-        send.data = &seat->farewell;
-        send.bytes = sizeof(seat->farewell);
-    } else {
-        send.tag = GW_MESH_TAG_TABLE;
-        send.data = registrar->table;
-        send.bytes = gw_ranks_table_size(cfg->world);
-    }
-    if (cfg->is_bare)
-        send.data = NULL;
-    struct gw_outbox_message message = {.tag = send.tag, .to = rank};
-    int code = gw_endpoint_send(cfg->endpoint, &send, &message.flow, now);
-    GW_ASSERT(code == GW_OK || code == GW_ERR_NO_ROOM);
-    if (code)
-        return false;
-    gw_outbox_add(&registrar->outbox, &message);
-    owe(registrar, rank, (uint8_t)(seat->owed & ~what));
-    return true;
-}
-
-/* Whether something that the rank is owed may leave: a table is not sent twice at the same time. */
-static bool is_next(const struct gw_registrar *registrar, uint32_t rank)
-{
-    uint8_t owed = registrar->seats[rank].owed;
-    return owed &&
-           (owed != OWED_TABLE || !gw_outbox_has(&registrar->outbox, rank, GW_MESH_TAG_TABLE));
-}
-
-/* Sends what is owed, as far as there is room. */
-static void tell_all(struct gw_registrar *registrar, gw_time now)
-{
-    for (uint32_t rank = 0; rank < registrar->cfg.world && registrar->owing; rank++)
-        while (is_next(registrar, rank))
-            if (gw_outbox_is_full(&registrar->outbox) || !tell(registrar, rank, now))
-                return;
-}
-
 /* The job is over: all that are here are told, in place of what they are owed. */
-static void end(struct gw_registrar *registrar, enum owed word, uint32_t except)
+static void end(struct gw_registrar *registrar, enum gw_owed word, uint32_t except)
 {
     registrar->phase = GW_REGISTRAR_ENDED;
     for (uint32_t rank = 0; rank < registrar->cfg.world; rank++) {
-        const struct seat *seat = &registrar->seats[rank];
+        const struct gw_seat *seat = &registrar->seats[rank];
         if (seat->is_here && !seat->is_old)
-            owe(registrar, rank, rank == except ? 0 : (uint8_t)word);
+            gw_registrar_owe(registrar, rank, rank == except ? 0 : (uint8_t)word);
     }
 }
 
@@ -226,7 +125,7 @@ static void fail(struct gw_registrar *registrar, const struct gw_mesh_failure *f
     if (registrar->phase == GW_REGISTRAR_ENDED)
         return;
     registrar->failure = *failure;
-    end(registrar, OWED_FAILURE, except);
+    end(registrar, GW_OWED_FAILURE, except);
 }
 
 /* The registrar has found that a rank is lost, or does not keep to the protocol. */
@@ -242,7 +141,7 @@ static void end_if_all_leave(struct gw_registrar *registrar)
     if (registrar->phase != GW_REGISTRAR_RUNNING || registrar->byes != registrar->cfg.world)
         return;
     registrar->failure = (struct gw_mesh_failure){.reason = GW_JOB_OK};
-    end(registrar, OWED_BYE, registrar->cfg.world);
+    end(registrar, GW_OWED_BYE, registrar->cfg.world);
 }
 
 /* What is known of the paths between ranks. */
@@ -285,7 +184,7 @@ static void begin_if_complete(struct gw_registrar *registrar, gw_time now)
     gw_ranks_table_write(registrar->places, cfg->world, units, registrar->table);
     registrar->phase = GW_REGISTRAR_RUNNING;
     for (uint32_t rank = 0; rank < cfg->world; rank++)
-        owe(registrar, rank, OWED_TABLE);
+        gw_registrar_owe(registrar, rank, GW_OWED_TABLE);
     end_if_all_leave(registrar);
 }
 
@@ -293,7 +192,7 @@ static void begin_if_complete(struct gw_registrar *registrar, gw_time now)
 static void collect_again(struct gw_registrar *registrar)
 {
     for (uint32_t rank = 0; rank < registrar->cfg.world; rank++) {
-        struct seat *seat = &registrar->seats[rank];
+        struct gw_seat *seat = &registrar->seats[rank];
         if (!registrar->cfg.is_bare)
             gw_outbox_forget(&registrar->outbox, rank, GW_MESH_TAG_TABLE);
         if (seat->is_here)
@@ -314,11 +213,11 @@ static void collect_again(struct gw_registrar *registrar)
  * session, and tells a rank that we know the job. */
 static void come_again(struct gw_registrar *registrar, uint32_t rank)
 {
-    struct seat *seat = &registrar->seats[rank];
+    struct gw_seat *seat = &registrar->seats[rank];
     registrar->present += !seat->is_here;
     seat->is_here = true;
     if (registrar->phase == GW_REGISTRAR_RUNNING)
-        owe(registrar, rank, seat->owed | OWED_TABLE);
+        gw_registrar_owe(registrar, rank, seat->owed | GW_OWED_TABLE);
 }
 
 /* Whether somebody of the present job has the seat. */
@@ -328,35 +227,84 @@ static bool is_taken(const struct gw_registrar *registrar, uint32_t rank)
            !registrar->seats[rank].is_old;
 }
 
-enum gw_job_reason gw_registrar_come(struct gw_registrar *registrar, uint16_t rank,
-                                     const struct gw_rank_place *place, uint8_t notice,
-                                     const struct gw_path *path, gw_time now)
+/* Whether it is the process that has the seat. */
+static bool is_known(const struct gw_registrar *registrar, const struct gw_registrar_rank *rank)
 {
-    if (rank >= registrar->cfg.world || place->address == 0)
-        return GW_JOB_RANK;
-    struct seat *seat = &registrar->seats[rank];
-    bool has_ended = registrar->phase == GW_REGISTRAR_ENDED;
-    bool is_known = is_taken(registrar, rank) && (seat->is_here || !has_ended) &&
-                    registrar->places[rank].address == place->address;
-    if (has_ended && !is_known)
+    return is_taken(registrar, rank->rank) &&
+           (registrar->seats[rank->rank].is_here || registrar->phase != GW_REGISTRAR_ENDED) &&
+           registrar->places[rank->rank].address == rank->place.address;
+}
+
+/* Whether one of those who are collected is new; or, else, has met others. */
+static bool has_one(const struct gw_registrar *registrar, bool is_new)
+{
+    uint32_t rank = 0;
+    for (; rank < registrar->cfg.world; rank++) {
+        const struct gw_seat *seat = &registrar->seats[rank];
+        if (is_taken(registrar, rank) && (is_new ? seat->is_new : seat->has_met))
+            break;
+    }
+    return rank < registrar->cfg.world;
+}
+
+/* Why a process that we do not know has no seat, or GW_JOB_OK. */
+static enum gw_job_reason why_not(const struct gw_registrar *registrar,
+                                  const struct gw_registrar_rank *rank)
+{
+    bool has_begun = registrar->phase == GW_REGISTRAR_RUNNING;
+    if (rank->has_met && (has_begun || has_one(registrar, true)))
+        return GW_JOB_LOST;
+    return is_taken(registrar, rank->rank) ||
+                   is_taken(registrar, seat_of(registrar, rank->place.address))
+               ? GW_JOB_RANK
+               : GW_JOB_OK;
+}
+
+/* Takes in a process that we do not know; returns why not, or GW_JOB_OK. */
+static enum gw_job_reason take_in(struct gw_registrar *registrar,
+                                  const struct gw_registrar_rank *rank)
+{
+    if (registrar->phase == GW_REGISTRAR_ENDED)
         collect_again(registrar);
-    uint32_t other = seat_of(registrar, place->address);
-    if (!is_known && (is_taken(registrar, rank) || is_taken(registrar, other)))
-        return GW_JOB_RANK;
-    if (registrar->present && notice != registrar->notice)
+    enum gw_job_reason reason = why_not(registrar, rank);
+    if (reason != GW_JOB_OK)
+        return reason;
+    if (!rank->has_come && has_one(registrar, false)) {
+        fail_for(registrar, GW_JOB_LOST, rank->rank);
+        collect_again(registrar);
+    }
+    if (registrar->present && rank->notice != registrar->notice)
         return GW_JOB_NOTICE;
-    if (!is_known && other < registrar->cfg.world)
+    uint32_t other = seat_of(registrar, rank->place.address);
+    if (other < registrar->cfg.world)
         clear(registrar, other);
-    if (!is_known)
-        clear(registrar, rank);
-    registrar->notice = notice;
-    registrar->places[rank] = *place;
-    seat->path = *path;
+    clear(registrar, rank->rank);
+    registrar->seats[rank->rank].is_new = !rank->has_come;
+    registrar->seats[rank->rank].has_met = rank->has_met;
+    return GW_JOB_OK;
+}
+
+enum gw_job_reason gw_registrar_come(struct gw_registrar *registrar,
+                                     const struct gw_registrar_rank *rank, gw_time now)
+{
+    if (rank->rank >= registrar->cfg.world || rank->place.address == 0)
+        return GW_JOB_RANK;
+    enum gw_job_reason reason = GW_JOB_OK;
+    if (!is_known(registrar, rank))
+        reason = take_in(registrar, rank);
+    else if (rank->notice != registrar->notice)
+        reason = GW_JOB_NOTICE;
+    if (reason != GW_JOB_OK)
+        return reason;
+    struct gw_seat *seat = &registrar->seats[rank->rank];
+    registrar->notice = rank->notice;
+    registrar->places[rank->rank] = rank->place;
+    seat->path = rank->path;
     seat->heard = now;
-    come_again(registrar, rank);
-    await(registrar, rank);
+    come_again(registrar, rank->rank);
+    await(registrar, rank->rank);
     begin_if_complete(registrar, now);
-    tell_all(registrar, now);
+    gw_registrar_tell_all(registrar, now);
     return GW_JOB_OK;
 }
 
@@ -365,11 +313,11 @@ void gw_registrar_hear(struct gw_registrar *registrar, uint32_t address, gw_time
     uint32_t rank = seat_of(registrar, address);
     if (address == 0 || rank == registrar->cfg.world)
         return;
-    struct seat *seat = &registrar->seats[rank];
+    struct gw_seat *seat = &registrar->seats[rank];
     if (gw_time_before(seat->heard, at))
         seat->heard = at;
     begin_if_complete(registrar, now);
-    tell_all(registrar, now);
+    gw_registrar_tell_all(registrar, now);
 }
 
 bool gw_registrar_gone(struct gw_registrar *registrar, uint32_t address, gw_time now)
@@ -377,11 +325,11 @@ bool gw_registrar_gone(struct gw_registrar *registrar, uint32_t address, gw_time
     uint32_t rank = seat_of(registrar, address);
     if (address == 0 || rank == registrar->cfg.world || !registrar->seats[rank].is_here)
         return false;
-    struct seat *seat = &registrar->seats[rank];
+    struct gw_seat *seat = &registrar->seats[rank];
     bool is_running = registrar->phase == GW_REGISTRAR_RUNNING && !seat->is_old;
     bool is_over = seat->is_old || registrar->phase != GW_REGISTRAR_COLLECTING;
     if (is_running && seat->has_said_bye) {
-        owe(registrar, rank, 0);
+        gw_registrar_owe(registrar, rank, 0);
         gw_outbox_disown(&registrar->outbox, rank);
         seat->is_here = false;
         registrar->present--;
@@ -391,7 +339,7 @@ bool gw_registrar_gone(struct gw_registrar *registrar, uint32_t address, gw_time
         fail_for(registrar, GW_JOB_LOST, rank);
     registrar->byes -= seat->has_said_bye && !seat->is_old;
     clear(registrar, rank);
-    tell_all(registrar, now);
+    gw_registrar_tell_all(registrar, now);
     return is_over;
 }
 
@@ -400,23 +348,12 @@ void gw_registrar_set_notice_path(struct gw_registrar *registrar, const struct g
     registrar->notice_path = *path;
 }
 
-/* A rank still waits although the job has ended: what it was told has not reached it. */
-static void tell_again(struct gw_registrar *registrar, uint32_t rank)
-{
-    bool has_failed = registrar->failure.reason != GW_JOB_OK;
-    uint32_t tag = !has_failed              ? GW_MESH_TAG_BYE
-                   : registrar->cfg.is_bare ? gw_mesh_failure_tag(&registrar->failure)
-                                            : GW_MESH_TAG_FAILURE;
-    if (!gw_outbox_has(&registrar->outbox, rank, tag))
-        owe(registrar, rank, has_failed ? OWED_FAILURE : OWED_BYE);
-}
-
 /* A rank of this job has said BYE; it repeats that from time to time. */
 static void take_bye(struct gw_registrar *registrar, uint32_t rank)
 {
-    struct seat *seat = &registrar->seats[rank];
+    struct gw_seat *seat = &registrar->seats[rank];
     if (seat->has_said_bye && registrar->phase == GW_REGISTRAR_ENDED)
-        tell_again(registrar, rank);
+        gw_registrar_tell_again(registrar, rank);
     registrar->byes += !seat->has_said_bye;
     seat->has_said_bye = true;
     end_if_all_leave(registrar);
@@ -440,7 +377,7 @@ static void take_failure(struct gw_registrar *registrar, uint32_t rank,
  * session has ended meanwhile. */
 static void take_word(struct gw_registrar *registrar, uint32_t rank, const struct gw_event *event)
 {
-    struct seat *seat = &registrar->seats[rank];
+    struct gw_seat *seat = &registrar->seats[rank];
     bool is_bye = event->tag == GW_MESH_TAG_BYE;
     if (is_bye)
         seat->awaits_bye = false;
@@ -472,7 +409,8 @@ bool gw_registrar_event(struct gw_registrar *registrar, const struct gw_event *e
         fail_for(registrar, GW_JOB_LOST, message.to);
     if (is_heard)
         take_word(registrar, rank, event);
-    tell_all(registrar, now); /* there may be room since somebody else's flow has ended */
+    gw_registrar_tell_all(registrar,
+                          now); /* there may be room since somebody else's flow has ended */
     return is_end || is_heard;
 }
 

@@ -26,7 +26,9 @@
  * one by one: so a job does not begin while it is in doubt whether one of its ranks is alive.
  *
  * It keeps no state that must outlive it: one that restarts sends the table again when all ranks
- * have found it again, and ranks that have it take no notice.
+ * have found it again, and ranks that have it take no notice. If one of them is another process by
+ * then, the job of the others is over: who has met others and who is new are never in one
+ * collection, and the new ones go on. Who has come before without having met any is of either kind.
  */
 #ifndef GW_CORE_REGISTRAR_H
 #define GW_CORE_REGISTRAR_H
@@ -45,6 +47,16 @@ struct gw_registrar_cfg {
                       that have not gone are alive */
     bool is_bare;  /* messages carry no payload (simulation) */
     const struct gw_transport *transport; /* must outlive it */
+};
+
+/* A rank that has come, by its session. */
+struct gw_registrar_rank {
+    struct gw_rank_place place; /* where it is */
+    uint16_t rank;
+    uint8_t notice;      /* how it wants bursts announced: gw_notice_option */
+    bool has_come;       /* to this registrar before, or to one that is gone, */
+    bool has_met;        /* and knows a table of ranks */
+    struct gw_path path; /* to it */
 };
 
 enum gw_registrar_phase {
@@ -68,14 +80,13 @@ struct gw_registrar *gw_registrar_init(void *memory, const struct gw_registrar_c
 void gw_registrar_fini(struct gw_registrar *registrar);
 
 /*
- * A rank has come, or, at the same address, the same process has come again: from its session,
- * where it is and how it wants bursts announced (gw_notice_option). `path` leads to it. Returns
- * GW_JOB_OK, GW_JOB_RANK (the rank, or its address, is taken or 0, or the rank not below `world`),
- * or GW_JOB_NOTICE (others announce differently).
+ * A rank has come, or, at the same address, the same process has come again. Returns GW_JOB_OK,
+ * GW_JOB_RANK (the rank, or its address, is taken or 0, or the rank not below `world`),
+ * GW_JOB_NOTICE (others announce differently), or GW_JOB_LOST (it is of a job that has lost a rank:
+ * another process is here in its place).
  */
-enum gw_job_reason gw_registrar_come(struct gw_registrar *registrar, uint16_t rank,
-                                     const struct gw_rank_place *place, uint8_t notice,
-                                     const struct gw_path *path, gw_time now);
+enum gw_job_reason gw_registrar_come(struct gw_registrar *registrar,
+                                     const struct gw_registrar_rank *rank, gw_time now);
 
 /* The rank at this address was alive at `at`. With cfg.doubt this is to be said from time to time.
  */

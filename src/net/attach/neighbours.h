@@ -72,6 +72,8 @@ struct gw_greeting {
     uint8_t notice;   /* gw_notice_option of the job */
     bool is_direct;   /* our packets come straight, we have no switch */
     bool wants_table; /* the job's registrar is there */
+    bool has_come;    /* to it, or to the one before it, */
+    bool has_met;     /* and knows the table of ranks */
 };
 
 enum gw_neighbour_event_kind {
@@ -115,6 +117,9 @@ void gw_neighbours_close(struct gw_neighbours *own);
  */
 int gw_neighbours_dial(struct gw_neighbours *own, const struct gw_sock_addr *to, const char *name,
                        const struct gw_greeting *greeting, gw_time now);
+
+/* What we say from the next question on. It counts for sessions that begin from now on. */
+void gw_neighbours_greet(struct gw_neighbours *own, int dial, const struct gw_greeting *greeting);
 
 /* Name of what was dialled. */
 const char *gw_neighbours_dial_name(const struct gw_neighbours *own, int dial);

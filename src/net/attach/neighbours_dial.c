@@ -64,6 +64,11 @@ int gw_neighbours_dial(struct gw_neighbours *own, const struct gw_sock_addr *to,
     return own->dial_count++;
 }
 
+void gw_neighbours_greet(struct gw_neighbours *own, int dial, const struct gw_greeting *greeting)
+{
+    own->dials[dial].greeting = *greeting;
+}
+
 const char *gw_neighbours_dial_name(const struct gw_neighbours *own, int dial)
 {
     return own->dials[dial].name;
@@ -120,6 +125,8 @@ static void ask(struct gw_neighbours *own, struct gw_dial *dial, const uint8_t *
         .way.silence = gw_neighbours_silence_above(own, now),
         .flags = (uint8_t)((dial->greeting.is_direct ? GW_ATTACH_DIRECT : 0) |
                            (dial->greeting.wants_table ? GW_ATTACH_TABLE : 0) |
+                           (dial->greeting.has_come ? GW_ATTACH_AGAIN : 0) |
+                           (dial->greeting.has_met ? GW_ATTACH_MET : 0) |
                            (own->cfg.authenticates ? GW_ATTACH_AUTHENTICATED : 0) |
                            (own->cfg.encrypts ? GW_ATTACH_ENCRYPTED : 0) |
                            (hears_group(own, session, now) ? GW_ATTACH_HEARS : 0)),

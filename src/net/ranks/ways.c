@@ -38,6 +38,18 @@ static struct gw_greeting greeting_of(const struct gw_ways *ways)
     };
 }
 
+/* To the first server, where the registrar is, also whether we know him. */
+static struct gw_greeting greeting_to(const struct gw_ways *ways, uint32_t server)
+{
+    struct gw_greeting greeting = greeting_of(ways);
+    greeting.job = gw_job_shard(ways->cfg.job, server);
+    greeting.is_direct = !ways->cfg.switch_;
+    greeting.wants_table = server == 0;
+    greeting.has_come = server == 0 && ways->servers[0].address != 0;
+    greeting.has_met = server == 0 && gw_mesh_place(mesh_of(ways), ways->cfg.rank);
+    return greeting;
+}
+
 /* The home is here: this rank comes to it. */
 static int come_home(struct gw_ways *ways, char *error)
 {
@@ -62,10 +74,7 @@ static int dial_servers(struct gw_ways *ways, char *error)
     if (ways->cfg.home)
         return come_home(ways, error);
     for (uint32_t i = 0; i < ways->cfg.server_count; i++) {
-        struct gw_greeting greeting = greeting_of(ways);
-        greeting.job = gw_job_shard(ways->cfg.job, i);
-        greeting.is_direct = !ways->cfg.switch_;
-        greeting.wants_table = i == 0;
+        const struct gw_greeting greeting = greeting_to(ways, i);
         int dial = gw_station_dial(ways->cfg.station, ways->cfg.servers[i], &greeting, error);
         if (dial < 0)
             return dial;
@@ -146,8 +155,11 @@ static void server_up(struct gw_ways *ways, uint32_t server, const struct gw_nei
     gw_communicator_set_server(ways->cfg.comm, server, event->said.address, &path, now_of(ways));
 }
 
+/* The next session begins a round trip from now at the earliest, with the greeting of now. */
 static void server_down(struct gw_ways *ways, uint32_t server)
 {
+    const struct gw_greeting greeting = greeting_to(ways, server);
+    gw_neighbours_greet(neighbours_of(ways), ways->servers[server].dial, &greeting);
     ways->servers[server].is_up = false;
     if (server == 0 && ways->cfg.is_home_rank_0)
         gw_mesh_way_down(mesh_of(ways), 0, true, now_of(ways));

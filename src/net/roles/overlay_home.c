@@ -289,10 +289,12 @@ static enum gw_attach_reason register_rank(struct gw_overlay_home *home,
                                            const struct gw_neighbour_event *event)
 {
     const struct gw_attach_msg *said = &event->said;
-    struct gw_overlay_rank rank = {
+    struct gw_registrar_rank rank = {
         .place = {.address = said->address},
         .rank = said->rank,
         .notice = said->notice,
+        .has_come = said->flags & GW_ATTACH_AGAIN,
+        .has_met = said->flags & GW_ATTACH_MET,
         .path = gw_overlay_path(&home->links, hops_to(home, event), rate_to(home, event)),
     };
     if (said->job == 0 || said->role != GW_ATTACH_HOST || !(said->flags & GW_ATTACH_TABLE))
@@ -300,14 +302,11 @@ static enum gw_attach_reason register_rank(struct gw_overlay_home *home,
     gw_time now = gw_loop_now(loop_of(home));
     gw_locator_write(&event->addr, rank.place.locator);
     hear_own(home, now);
-    switch (gw_overlay_server_come(home->server, said->job, &rank, now)) {
-    case GW_JOB_OK:
-        return GW_ATTACH_OK;
-    case GW_JOB_NOTICE:
-        return GW_ATTACH_NOTICE;
-    default:
-        return GW_ATTACH_RANK;
-    }
+    enum gw_job_reason reason = gw_overlay_server_come(home->server, said->job, &rank, now);
+    return reason == GW_JOB_OK       ? GW_ATTACH_OK
+           : reason == GW_JOB_NOTICE ? GW_ATTACH_NOTICE
+           : reason == GW_JOB_LOST   ? GW_ATTACH_OVER
+                                     : GW_ATTACH_RANK;
 }
 
 /* Whoever had the rank in an earlier job is told that it is over, whatever he thinks. */
@@ -376,7 +375,7 @@ void gw_overlay_home_neighbour(struct gw_overlay_home *home, const struct gw_nei
 int gw_overlay_home_join(struct gw_overlay_home *home, struct gw_loop_port worker, uint32_t address,
                          const struct gw_greeting *greeting)
 {
-    struct gw_overlay_rank rank = {
+    struct gw_registrar_rank rank = {
         .place = {.address = address},
         .rank = greeting->rank,
         .notice = greeting->notice,

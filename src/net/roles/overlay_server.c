@@ -318,12 +318,11 @@ int gw_overlay_server_add(struct gw_overlay_server *server, const struct gw_over
 }
 
 enum gw_job_reason gw_overlay_server_come(struct gw_overlay_server *server, uint32_t job,
-                                          const struct gw_overlay_rank *rank, gw_time now)
+                                          const struct gw_registrar_rank *rank, gw_time now)
 {
     struct served *served = find(server, job);
     GW_ASSERT(served && served->registrar); /* the job was added as one that has its home here */
-    return gw_registrar_come(served->registrar, rank->rank, &rank->place, rank->notice, &rank->path,
-                             now);
+    return gw_registrar_come(served->registrar, rank, now);
 }
 
 void gw_overlay_server_gone(struct gw_overlay_server *server, uint32_t job, uint32_t address,

@@ -66,17 +66,9 @@ struct gw_endpoint *gw_overlay_server_endpoint(struct gw_overlay_server *server)
  */
 int gw_overlay_server_add(struct gw_overlay_server *server, const struct gw_overlay_job *job);
 
-/* What a rank says when it has come; see gw_registrar_come(). */
-struct gw_overlay_rank {
-    struct gw_rank_place place;
-    uint16_t rank;
-    uint8_t notice;
-    struct gw_path path;
-};
-
-/* A rank of a job whose home this is has come, or come again. */
+/* A rank of a job whose home this is has come, or come again; returns as gw_registrar_come(). */
 enum gw_job_reason gw_overlay_server_come(struct gw_overlay_server *server, uint32_t job,
-                                          const struct gw_overlay_rank *rank, gw_time now);
+                                          const struct gw_registrar_rank *rank, gw_time now);
 
 /* Its session has ended. */
 void gw_overlay_server_gone(struct gw_overlay_server *server, uint32_t job, uint32_t address,

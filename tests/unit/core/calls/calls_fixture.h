@@ -282,11 +282,14 @@ static inline void net_open(struct net *net, const struct plan *plan)
 static inline void find_server(struct net *net, uint32_t rank, uint32_t server)
 {
     gw_time now = gw_mem_now(net->mem);
+    const struct gw_registrar_rank who = {
+        .place = {.address = rank_address(rank)},
+        .rank = (uint16_t)rank,
+        .notice = net->ranks[rank].cfg.notice,
+        .path = net->path,
+    };
     if (server == 0)
-        assert_int_equal(gw_registrar_come(net->registrar, (uint16_t)rank,
-                                           &(struct gw_rank_place){.address = rank_address(rank)},
-                                           net->ranks[rank].cfg.notice, &net->path, now),
-                         GW_JOB_OK);
+        assert_int_equal(gw_registrar_come(net->registrar, &who, now), GW_JOB_OK);
     if (server == 0 && net->plan.is_bare) {
         struct gw_rank_place places[RANKS_MAX] = {{0}};
         for (uint32_t i = 0; i < net->plan.world; i++)

@@ -103,6 +103,30 @@ static void neighbours_dial__says_which_host_it_is(void **state)
     gw_test_attach_close(net);
 }
 
+/* It counts for the session that follows. */
+static void neighbours_greet__says_it_in_the_next_session(void **state)
+{
+    (void)state;
+    struct gw_test_attach *net = open_session();
+    const struct gw_attach_msg *said = &net->sides[HOME].last.said;
+    const struct gw_greeting now = {.job = gw_test_attach_job(net, RANK),
+                                    .wants_table = true,
+                                    .has_come = true,
+                                    .has_met = true};
+    const uint8_t told = GW_ATTACH_TABLE | GW_ATTACH_AGAIN | GW_ATTACH_MET;
+    uint8_t bytes[GW_ATTACH_SIZE];
+    struct gw_sock_addr to;
+    assert_false(said->flags & told);
+    gw_neighbours_greet(net->sides[RANK].own, 0, &now);
+    gw_test_attach_run(net, GW_S);
+    assert_false(said->flags & told);
+    gw_neighbours_refuse(net->sides[HOME].own, net->sides[HOME].last.peer, GW_ATTACH_ENDED, &to,
+                         bytes);
+    gw_test_attach_run(net, GW_S);
+    assert_int_equal(said->flags & told, told);
+    gw_test_attach_close(net);
+}
+
 /* A job is its key and its name: who has another key that is listed does not say its number, nor
  * that of any part of it, and has a session with that of his own. */
 static void neighbours_asked__a_job_is_of_the_askers_key(void **state)
@@ -240,6 +264,7 @@ int main(void)
         cmocka_unit_test(neighbours_dial__tries_again_when_its_rank_is_taken),
         cmocka_unit_test(neighbours_dial__asks_until_the_dead_are_given_up),
         cmocka_unit_test(neighbours_dial__says_which_host_it_is),
+        cmocka_unit_test(neighbours_greet__says_it_in_the_next_session),
         cmocka_unit_test(neighbours_asked__a_job_is_of_the_askers_key),
         cmocka_unit_test(neighbours_asked__each_key_has_its_share_of_sessions),
     };

@@ -98,7 +98,7 @@ static int join_behind(uint16_t world, uint16_t rank, uint8_t notice)
     const struct gw_overlay_job job = {
         .job = JOB, .world = world, .values = 352, .window = 64, .is_home = true};
     const struct gw_overlay_links links = {.hdr = 80, .mtu = 1408};
-    const struct gw_overlay_rank come = {
+    const struct gw_registrar_rank come = {
         .place = {.address = OTHER},
         .rank = rank,
         .notice = notice,
@@ -122,7 +122,8 @@ static void overlay_home_join__behind_others(void **state)
     assert_int_equal(join_behind(WORLD + 1, 1, 0), GW_ERR_INVALID);
 }
 
-static void open_guest(struct fixture *f, int number, uint32_t address, uint16_t rank)
+static void open_guest_as(struct fixture *f, int number, uint32_t address, uint16_t rank,
+                          bool has_met)
 {
     char error[GW_NET_ERROR_MAX], name[GW_SOCK_ADDR_NAME_MAX];
     const struct gw_greeting greeting = {
@@ -131,10 +132,17 @@ static void open_guest(struct fixture *f, int number, uint32_t address, uint16_t
         .rank = rank,
         .is_direct = true,
         .wants_table = true,
+        .has_come = has_met,
+        .has_met = has_met,
     };
     f->guests[number] = (struct guest){.station = open_station(address)};
     gw_sock_addr_format(gw_datapath_address(gw_station_datapath(f->station)), name, sizeof(name));
     assert_true(gw_station_dial(f->guests[number].station, name, &greeting, error) >= 0);
+}
+
+static void open_guest(struct fixture *f, int number, uint32_t address, uint16_t rank)
+{
+    open_guest_as(f, number, address, rank, false);
 }
 
 static void turn(struct gw_station *station)
@@ -194,11 +202,29 @@ static void overlay_home__tells_whose_job_is_over(void **state)
     fixture_close(&f);
 }
 
+/* One that has met others comes to a home that has restarted, where another process is before it.
+ */
+static void overlay_home__tells_whose_job_was_at_another_home(void **state)
+{
+    struct fixture f;
+    (void)state;
+    fixture_open(&f);
+    open_guest(&f, 0, OTHER, 0);
+    await(&f, &f.guests[0].is_up);
+    open_guest_as(&f, 1, OTHER + 1, 1, true);
+    await(&f, &f.guests[1].is_refused);
+    assert_int_equal(f.guests[1].reason, GW_ATTACH_OVER);
+    open_guest(&f, 2, OTHER + 2, 1);
+    await(&f, &f.guests[2].is_up);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(overlay_home_join__behind_others),
         cmocka_unit_test(overlay_home__tells_whose_job_is_over),
+        cmocka_unit_test(overlay_home__tells_whose_job_was_at_another_home),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ static void open_job(struct fixture *f, uint32_t job, uint16_t world)
 static void come(struct fixture *f, uint32_t job, uint16_t rank, uint32_t address, gw_time now)
 {
     const struct gw_overlay_links links = {.hdr = HDR, .mtu = MTU};
-    const struct gw_overlay_rank who = {
+    const struct gw_registrar_rank who = {
         .place = {.address = address},
         .rank = rank,
         .path = gw_overlay_path(&links, 0, GW_OVERLAY_RATE_BPS),
