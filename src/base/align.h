@@ -1,6 +1,6 @@
 /*
- * Cache lines: objects that are made in a caller's memory lay out their tables on them, and what is
- * known to be needed soon is fetched by them.
+ * Cache lines and pages: objects that are made in a caller's memory lay out their tables on them,
+ * and what is known to be needed soon is fetched by them.
  */
 #ifndef GW_BASE_ALIGN_H
 #define GW_BASE_ALIGN_H
@@ -9,13 +9,20 @@
 #include <stdint.h>
 
 enum {
-    GW_CACHE_LINE = 64, /* bytes */
+    GW_CACHE_LINE = 64,      /* bytes */
+    GW_LARGE_PAGE = 2 << 20, /* of x86-64 and of most others */
 };
+
+/* `size` rounded up to whole units. */
+static inline size_t gw_whole(size_t size, size_t unit)
+{
+    return (size + unit - 1) / unit * unit;
+}
 
 /* `size` rounded up to whole cache lines. */
 static inline size_t gw_aligned(size_t size)
 {
-    return (size + GW_CACHE_LINE - 1) / GW_CACHE_LINE * GW_CACHE_LINE;
+    return gw_whole(size, GW_CACHE_LINE);
 }
 
 /* What is fetched is for: */

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/align.h"
 #include "base/error.h"
@@ -10,8 +11,11 @@
 
 void *gw_node_memory_take(size_t size)
 {
-    size = gw_aligned(size ? size : 1);
-    void *memory = aligned_alloc(GW_CACHE_LINE, size);
+    size_t unit = size < GW_LARGE_PAGE ? GW_CACHE_LINE : GW_LARGE_PAGE;
+    size = gw_whole(size ? size : 1, unit);
+    void *memory = aligned_alloc(unit, size);
+    if (memory && unit == GW_LARGE_PAGE)
+        madvise(memory, size, MADV_HUGEPAGE); /* where that is refused, runs are slower */
     if (memory)
         memset(memory, 0, size);
     return memory;

@@ -15,7 +15,6 @@
 
 enum {
     ALIGNMENT = 2 * GW_CACHE_LINE,
-    LARGE_PAGE = 2 << 20, /* bytes, of x86-64 and of most others */
 #ifdef __SANITIZE_ADDRESS__
     GAP = ALIGNMENT, /* bytes between two pieces */
 #else
@@ -46,21 +45,16 @@ static void set_open(void *memory, size_t size, bool is_open)
 #endif
 }
 
-static size_t whole(size_t size, size_t unit)
-{
-    return (size + unit - 1) / unit * unit;
-}
-
 static struct gw_memory_chunk *chunk_open(size_t size)
 {
-    size_t mapped_size = size + LARGE_PAGE;
+    size_t mapped_size = size + GW_LARGE_PAGE;
     void *mapped =
         mmap(NULL, mapped_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped == MAP_FAILED) {
         fprintf(stderr, "gradwire: out of memory (%zu bytes)\n", size);
         exit(EXIT_FAILURE);
     }
-    struct gw_memory_chunk *chunk = (void *)whole((uintptr_t)mapped, LARGE_PAGE);
+    struct gw_memory_chunk *chunk = (void *)gw_whole((uintptr_t)mapped, GW_LARGE_PAGE);
     madvise(chunk, size, MADV_HUGEPAGE); /* where that is refused, runs are slower */
     *chunk = (struct gw_memory_chunk){.size = size, .mapped = mapped, .mapped_size = mapped_size};
     set_open(chunk + 1, size - sizeof(*chunk), false);
@@ -69,10 +63,10 @@ static struct gw_memory_chunk *chunk_open(size_t size)
 
 void *gw_memory_pool_take(struct gw_memory_pool *pool, size_t size)
 {
-    size_t room = whole(size + !size + GAP, ALIGNMENT);
+    size_t room = gw_whole(size + !size + GAP, ALIGNMENT);
     if (room > pool->left) {
-        size_t front = whole(sizeof(struct gw_memory_chunk), ALIGNMENT);
-        struct gw_memory_chunk *chunk = chunk_open(whole(front + room, LARGE_PAGE));
+        size_t front = gw_whole(sizeof(struct gw_memory_chunk), ALIGNMENT);
+        struct gw_memory_chunk *chunk = chunk_open(gw_whole(front + room, GW_LARGE_PAGE));
         chunk->next = pool->chunks;
         pool->chunks = chunk;
         pool->left = chunk->size - front;
