@@ -31,7 +31,8 @@ struct actor {
     void *member_memory, *worker_memory;
     uint32_t host;
     uint32_t rank;
-    uint32_t pending; /* tensors in work */
+    gw_time begins_at; /* GW_TIME_NEVER: it has, or is not in the job */
+    uint32_t pending;  /* tensors in work */
     uint32_t round;
     bool is_finished;
     bool is_dead;
@@ -184,8 +185,10 @@ static gw_time now_of(const struct model *m)
 
 static void actor_start(struct model *m, struct actor *actor, uint32_t rank, uint32_t host)
 {
-    *actor =
-        (struct actor){.rank = rank, .host = host, .member_memory = gw_test_take(gw_member_size())};
+    *actor = (struct actor){.rank = rank,
+                            .host = host,
+                            .begins_at = GW_TIME_NEVER,
+                            .member_memory = gw_test_take(gw_member_size())};
     struct gw_member_cfg cfg = {
         .job = JOB,
         .server = server_host(m),
@@ -272,7 +275,10 @@ static void joined(struct model *m, struct actor *actor)
             0);
         gw_member_bind(actor->member, actor->worker);
     }
-    round_start(m, actor);
+    if (m->cfg->apart)
+        actor->begins_at = gw_time_add(now_of(m), actor->rank * m->cfg->apart);
+    else
+        round_start(m, actor);
 }
 
 static void round_ended(struct model *m, struct actor *actor)
@@ -412,10 +418,28 @@ static gw_time pauses(struct model *m)
     return now_of(m) + (is_pause ? cfg->length : cfg->every) - into;
 }
 
+/* Begins what is due; returns when the next one begins. */
+static gw_time begins(struct model *m)
+{
+    gw_time next = GW_TIME_NEVER;
+    for (uint32_t rank = 0; m->cfg->apart && rank < m->world; rank++) {
+        struct actor *actor = &m->actors[rank];
+        if (!gw_deadline_before(now_of(m), actor->begins_at)) {
+            actor->begins_at = GW_TIME_NEVER;
+            round_start(m, actor);
+        } else if (gw_deadline_before(actor->begins_at, next)) {
+            next = actor->begins_at;
+        }
+    }
+    return next;
+}
+
 /* The next time at which the script does something, and does what is due. */
 static gw_time script(struct model *m)
 {
-    gw_time next = pauses(m);
+    gw_time next = pauses(m), begin = begins(m);
+    if (gw_deadline_before(begin, next))
+        next = begin;
     for (uint32_t i = 0; i < GW_MODEL_FAULTS_MAX; i++) {
         const struct gw_model_fault *fault = &m->cfg->faults[i];
         gw_time times[2] = {fault->at, fault->back};

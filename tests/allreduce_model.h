@@ -78,6 +78,7 @@ struct gw_model_cfg {
     bool one_by_one; /* a worker has one tensor in work, not all from the start */
     bool proactive;  /* fragments that might saturate travel raw */
     bool dynamic;    /* exponents are agreed on */
+    gw_time apart;   /* a worker begins so long after the one before it; without faults */
     bool rejoins;    /* workers whose calls failed join again and begin with the first round */
     uint32_t mover;  /* rank + 1 of the worker that leaves after a round and comes back elsewhere */
     struct gw_model_fault faults[GW_MODEL_FAULTS_MAX];

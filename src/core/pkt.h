@@ -77,7 +77,8 @@ enum gw_pkt_flag {
 
 /* What a gradient or parameter packet says of itself (ATP, section 3.3). */
 enum gw_agg_flag {
-    GW_AGG_RESEND = 1, /* gradient: sent again; takes partial sums along, is never held */
+    GW_AGG_RESEND = 1, /* gradient: sent again, or behind one that was; takes partial sums along,
+                          is never held */
     GW_AGG_COLLISION =
         2,          /* the fragment's aggregator was taken; parameter: `bitmap` is a new index */
     GW_AGG_RAW = 4, /* the payload is in the tensor's own type, not fixed point: do not add */

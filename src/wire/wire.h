@@ -222,7 +222,7 @@ enum gw_wire_flag {
 
 /* The second flags of a gradient or parameter. */
 enum gw_wire_agg_flag {
-    GW_WIRE_AGG_RESEND = 1,    /* gradient: sent again */
+    GW_WIRE_AGG_RESEND = 1,    /* gradient: sent again, or behind one that was */
     GW_WIRE_AGG_MIXED = 1,     /* parameter: of gradients that are EVEN, and some that are ODD */
     GW_WIRE_AGG_SPAN = 1,      /* request: of several fragments */
     GW_WIRE_AGG_COLLISION = 2, /* the aggregator was taken */

@@ -379,6 +379,30 @@ static void allreduce__a_lost_copy_is_behind_for_a_timeout_and_a_round_trip(void
     assert_true(most > 0 && most < bound);
 }
 
+/*
+ * Workers that come further apart than it takes to send again: the first ones' partial sums have
+ * left the switches by then, and the last one does not wait until somebody sends again. As
+ * published it does.
+ */
+static void allreduce__ends_when_the_last_worker_has_come(void **state)
+{
+    (void)state;
+    for (uint32_t is_published = 0; is_published < 2; is_published++) {
+        struct gw_model_cfg cfg = basic(1);
+        struct gw_model_result result;
+        cfg.tensors = 1;
+        cfg.counts[0] = 1;
+        cfg.apart = 600 * GW_US;
+        cfg.rules.partials = is_published ? GW_AGG_PARTIALS_DISCARD : GW_AGG_PARTIALS_KEEP;
+        run_exact(&cfg, &result);
+        gw_time wait = result.time - (result.world - 1) * cfg.apart;
+        print_message("ends %llu us after the last one\n", (unsigned long long)(wait / GW_US));
+        assert_true(is_published ? wait > 200 * GW_US : wait < 100 * GW_US);
+        assert_true(is_published || result.switches.followed);
+        gw_model_result_free(&result);
+    }
+}
+
 /* Every rule of the paper alone, and all of them: sums are exact. */
 static void allreduce__is_exact_by_the_papers_rules(void **state)
 {
@@ -448,6 +472,7 @@ int main(void)
         cmocka_unit_test(allreduce__windows_are_equal_at_every_fragment),
         cmocka_unit_test(allreduce__windows_differ_when_each_halves_alone),
         cmocka_unit_test(allreduce__a_lost_copy_is_behind_for_a_timeout_and_a_round_trip),
+        cmocka_unit_test(allreduce__ends_when_the_last_worker_has_come),
         cmocka_unit_test(allreduce__is_exact_by_the_papers_rules),
         cmocka_unit_test(allreduce__integer_overflow_fails_everywhere),
     };

@@ -1,53 +1,14 @@
 /* The aggregation stage; see aggregate.h. */
-#include "core/switch/aggregate.h"
-
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/error.h"
-#include "base/map.h"
+#include "core/switch/aggregate_impl.h"
 
 enum {
     GATHERED = GW_AGG_ECN | GW_AGG_EVEN | GW_AGG_ODD, /* flags that a sum has if any part has */
 };
 
 _Static_assert(((GATHERED | GW_AGG_RESEND) & GW_PKT_HEAD) == 0, "`signs` holds both");
-
-enum aggregator_state {
-    AGGREGATOR_FREE,
-    AGGREGATOR_TAKEN,
-    AGGREGATOR_LEFT, /* what it was for is over, and nobody has freed it */
-};
-
-/* One aggregator: half a cache line, so that a fragment costs one miss besides its values. */
-struct aggregator {
-    gw_time touched;
-    uint32_t job;
-    uint32_t owner; /* the job that has it, or had it last: its index + 1; 0: none that is known */
-    uint32_t seq;
-    uint32_t key; /* of the tensor: only fragments of one are added */
-    uint32_t bitmap;
-    uint32_t buf; /* the sum, or GW_BUF_NONE in a simulation without payload */
-    uint16_t epoch, values;
-    uint8_t scale, bound; /* least of the contributors' */
-    uint8_t state;        /* enum aggregator_state */
-    uint8_t signs;        /* GATHERED flags of the contributors, of congestion; and GW_PKT_HEAD */
-    bool is_unmarked;     /* the sum holds no mark, as was seen when it was made */
-};
-
-struct gw_aggregate {
-    struct gw_aggregate_cfg cfg;
-    struct aggregator *aggregators;
-    struct gw_aggregate_job *jobs; /* jobs_max; member_count is 0 in free ones */
-    uint32_t *members;             /* members_max; each job's are in one piece, in order of jobs */
-    uint16_t *workers;             /* the same of its workers, at the same place */
-    struct gw_aggregate_shares shares;
-    struct gw_map job_map;
-    struct gw_aggregate_job *last_job; /* that was looked up, so that a train costs one look */
-    uint32_t member_count;
-    uint32_t taken;
-    struct gw_aggregate_stats stats;
-};
 
 /* The same measures and builds. */
 static void carve(struct gw_aggregate *aggregate, const struct gw_aggregate_cfg *cfg,
@@ -87,132 +48,33 @@ struct gw_aggregate *gw_aggregate_init(void *memory, const struct gw_aggregate_c
     return aggregate;
 }
 
-static void aggregator_free(struct gw_aggregate *aggregate, struct aggregator *aggregator)
+/* Whether the fragment of the packet is the one that the aggregator is or was for. */
+static bool aggregator_means(const struct gw_aggregator *aggregator, const struct gw_pkt *pkt)
 {
-    if (aggregator->buf != GW_BUF_NONE)
-        gw_buf_release(aggregate->cfg.pool->bufs, aggregator->buf);
-    aggregator->state = AGGREGATOR_FREE;
-    aggregate->taken--;
+    return aggregator->seq == pkt->seq && aggregator->job == pkt->flow &&
+           aggregator->epoch == pkt->epoch;
 }
 
-/* A job ends, or an epoch of it: its numbers may come again, and mean something else. */
-static void aggregators_leave(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job)
+static bool aggregator_holds(const struct gw_aggregator *aggregator, const struct gw_pkt *pkt)
 {
-    const uint32_t owner = (uint32_t)(job - aggregate->jobs) + 1;
-    for (uint32_t i = 0; i < aggregate->cfg.aggregators; i++) {
-        struct aggregator *aggregator = &aggregate->aggregators[i];
-        if (aggregator->owner != owner)
-            continue;
-        gw_aggregate_shares_pass(&aggregate->shares, owner, 0);
-        aggregator->owner = 0;
-        if (aggregator->state == AGGREGATOR_TAKEN &&
-            aggregate->cfg.reclaim == GW_AGG_RECLAIM_RESULTS)
-            aggregator->state = AGGREGATOR_LEFT;
-        else if (aggregator->state == AGGREGATOR_TAKEN)
-            aggregator_free(aggregate, aggregator);
-    }
-}
-
-/* Takes a job's members out of the array and closes the gap. */
-static void members_remove(struct gw_aggregate *aggregate, struct gw_aggregate_job *job)
-{
-    uint32_t first = (uint32_t)(job->members - aggregate->members);
-    uint32_t behind = first + job->member_count;
-    memmove(aggregate->members + first, aggregate->members + behind,
-            (aggregate->member_count - behind) * sizeof(*aggregate->members));
-    memmove(aggregate->workers + first, aggregate->workers + behind,
-            (aggregate->member_count - behind) * sizeof(*aggregate->workers));
-    for (uint32_t i = 0; i < aggregate->cfg.jobs_max; i++) {
-        struct gw_aggregate_job *other = &aggregate->jobs[i];
-        if (other->members <= job->members)
-            continue;
-        other->members -= job->member_count;
-        other->workers -= other->workers ? job->member_count : 0;
-    }
-    aggregate->member_count -= job->member_count;
-    *job = (struct gw_aggregate_job){0};
-    aggregate->last_job = NULL;
-}
-
-static struct gw_aggregate_job *job_find(struct gw_aggregate *aggregate, uint32_t job)
-{
-    if (aggregate->last_job && aggregate->last_job->job == job)
-        return aggregate->last_job;
-    uint32_t index = gw_map_get(&aggregate->job_map, job);
-    if (index == GW_MAP_NONE)
-        return NULL;
-    return aggregate->last_job = &aggregate->jobs[index];
-}
-
-int gw_aggregate_install(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job)
-{
-    GW_ASSERT(job->fan_in >= 1 && job->fan_in <= GW_FAN_IN_MAX && job->level < GW_LEVELS_MAX);
-    GW_ASSERT(job->member_count >= 1 && (!job->workers || job->fan_in <= job->member_count));
-    struct gw_aggregate_job *known = job_find(aggregate, job->job);
-    uint32_t reclaimed = known ? known->member_count : 0;
-    if (aggregate->member_count - reclaimed + job->member_count > aggregate->cfg.members_max)
-        return GW_ERR_NO_ROOM;
-    if (known) {
-        aggregators_leave(aggregate, known);
-        members_remove(aggregate, known);
-    } else {
-        uint32_t free = 0;
-        while (free < aggregate->cfg.jobs_max && aggregate->jobs[free].member_count)
-            free++;
-        if (free == aggregate->cfg.jobs_max ||
-            gw_map_put(&aggregate->job_map, job->job, free) != GW_OK)
-            return GW_ERR_NO_ROOM;
-        known = &aggregate->jobs[free];
-        gw_aggregate_shares_enter(&aggregate->shares, free, job->job);
-    }
-    uint32_t *members = aggregate->members + aggregate->member_count;
-    uint16_t *workers = aggregate->workers + aggregate->member_count;
-    memcpy(members, job->members, job->member_count * sizeof(*members));
-    if (job->workers)
-        memcpy(workers, job->workers, job->fan_in * sizeof(*workers));
-    aggregate->member_count += job->member_count;
-    *known = *job;
-    known->members = members;
-    known->workers = job->workers ? workers : NULL;
-    return GW_OK;
-}
-
-void gw_aggregate_remove(struct gw_aggregate *aggregate, uint32_t job)
-{
-    struct gw_aggregate_job *known = job_find(aggregate, job);
-    if (!known)
-        return;
-    aggregators_leave(aggregate, known);
-    members_remove(aggregate, known);
-    gw_map_remove(&aggregate->job_map, job);
-    gw_aggregate_shares_leave(&aggregate->shares, (uint32_t)(known - aggregate->jobs));
-}
-
-const struct gw_aggregate_job *gw_aggregate_job(struct gw_aggregate *aggregate, uint32_t job)
-{
-    return job_find(aggregate, job);
-}
-
-static bool aggregator_holds(const struct aggregator *aggregator, const struct gw_pkt *pkt)
-{
-    return aggregator->state == AGGREGATOR_TAKEN && aggregator->seq == pkt->seq &&
-           aggregator->job == pkt->flow && aggregator->epoch == pkt->epoch;
+    return aggregator->state == GW_AGGREGATOR_TAKEN && aggregator_means(aggregator, pkt);
 }
 
 /* The same, for a packet whose values can be added to the aggregator's. */
-static bool aggregator_matches(const struct aggregator *aggregator, const struct gw_pkt *pkt)
+static bool aggregator_matches(const struct gw_aggregator *aggregator, const struct gw_pkt *pkt)
 {
     return aggregator_holds(aggregator, pkt) && aggregator->key == pkt->key &&
            aggregator->values == pkt->agg.values;
 }
 
 /* Frees it if nobody has come for it for long. */
-static void free_leaked(struct gw_aggregate *aggregate, struct aggregator *aggregator, gw_time now)
+static void free_leaked(struct gw_aggregate *aggregate, struct gw_aggregator *aggregator,
+                        gw_time now)
 {
-    if (aggregator->state == AGGREGATOR_FREE || now - aggregator->touched <= aggregate->cfg.leak)
+    if (aggregator->state == GW_AGGREGATOR_FREE || now - aggregator->touched <= aggregate->cfg.leak)
         return;
     aggregate->stats.leaked++;
-    aggregator_free(aggregate, aggregator);
+    gw_aggregator_free(aggregate, aggregator);
 }
 
 /* What a sum keeps of a contribution's flags. */
@@ -222,25 +84,25 @@ static uint8_t signs_of(const struct gw_pkt *pkt)
 }
 
 /* Frees an aggregator that a job above its share has and `job` has a right to. */
-static bool yields(struct gw_aggregate *aggregate, struct aggregator *aggregator,
+static bool yields(struct gw_aggregate *aggregate, struct gw_aggregator *aggregator,
                    const struct gw_aggregate_job *job)
 {
     uint32_t to = (uint32_t)(job - aggregate->jobs);
-    if (aggregator->state != AGGREGATOR_TAKEN ||
+    if (aggregator->state != GW_AGGREGATOR_TAKEN ||
         !gw_aggregate_shares_take_over(&aggregate->shares, aggregator->owner - 1, to))
         return false;
     aggregate->stats.yielded++;
-    aggregator_free(aggregate, aggregator);
+    gw_aggregator_free(aggregate, aggregator);
     return true;
 }
 
 /* The first contribution, from a position of `job`: the packet's buffer becomes the sum. */
-static void aggregator_take(struct gw_aggregate *aggregate, struct aggregator *aggregator,
+static void aggregator_take(struct gw_aggregate *aggregate, struct gw_aggregator *aggregator,
                             const struct gw_aggregate_job *job, struct gw_pkt *pkt, gw_time now)
 {
     uint32_t owner = (uint32_t)(job - aggregate->jobs) + 1;
     gw_aggregate_shares_pass(&aggregate->shares, aggregator->owner, owner);
-    *aggregator = (struct aggregator){
+    *aggregator = (struct gw_aggregator){
         .touched = now,
         .job = pkt->flow,
         .owner = owner,
@@ -252,7 +114,7 @@ static void aggregator_take(struct gw_aggregate *aggregate, struct aggregator *a
         .values = pkt->agg.values,
         .scale = pkt->scale,
         .bound = pkt->agg.bound,
-        .state = AGGREGATOR_TAKEN,
+        .state = GW_AGGREGATOR_TAKEN,
         .signs = signs_of(pkt),
     };
     pkt->buf = GW_BUF_NONE;
@@ -260,7 +122,7 @@ static void aggregator_take(struct gw_aggregate *aggregate, struct aggregator *a
 }
 
 /* Sees to it that nobody else holds the sum; false when there is no buffer to copy to. */
-static bool aggregator_own_sum(struct gw_aggregate *aggregate, struct aggregator *aggregator)
+static bool aggregator_own_sum(struct gw_aggregate *aggregate, struct gw_aggregator *aggregator)
 {
     struct gw_buf_pool *bufs = aggregate->cfg.pool->bufs;
     uint32_t own = gw_buf_own(bufs, aggregator->buf, 4 * (size_t)aggregator->values);
@@ -271,7 +133,7 @@ static bool aggregator_own_sum(struct gw_aggregate *aggregate, struct aggregator
 }
 
 /* Adds a contribution that is not in the sum yet; false when memory does not allow it. */
-static bool aggregator_add(struct gw_aggregate *aggregate, struct aggregator *aggregator,
+static bool aggregator_add(struct gw_aggregate *aggregate, struct gw_aggregator *aggregator,
                            const struct gw_pkt *pkt, uint32_t bit, gw_time now)
 {
     if (pkt->buf != GW_BUF_NONE) {
@@ -297,7 +159,7 @@ static uint32_t positions_of(const struct gw_aggregate_job *job)
     return UINT32_MAX >> (GW_FAN_IN_MAX - job->fan_in);
 }
 
-static bool is_complete(const struct gw_aggregate_job *job, const struct aggregator *aggregator)
+static bool is_complete(const struct gw_aggregate_job *job, const struct gw_aggregator *aggregator)
 {
     return aggregator->bitmap == positions_of(job);
 }
@@ -313,7 +175,7 @@ static uint32_t above_bit(const uint8_t above[GW_LEVELS_MAX - 1], uint32_t level
  * below the next switch. The aggregator keeps the sum, too.
  */
 static void aggregator_export(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job,
-                              const struct aggregator *aggregator, struct gw_pkt *pkt)
+                              const struct gw_aggregator *aggregator, struct gw_pkt *pkt)
 {
     gw_pkt_drop_payload(aggregate->cfg.pool, pkt);
     pkt->buf = aggregator->buf;
@@ -335,21 +197,23 @@ static void aggregator_export(struct gw_aggregate *aggregate, const struct gw_ag
 /* Above the first level the paper has one bit for all that comes from below a switch, so that a
  * resent packet, which may be a part of that, cannot be merged. */
 static bool discards(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job,
-                     struct aggregator *aggregator)
+                     struct gw_aggregator *aggregator)
 {
     if (job->partials != GW_AGG_PARTIALS_DISCARD || job->level == 0)
         return false;
     aggregate->stats.discarded++;
-    aggregator_free(aggregate, aggregator);
+    gw_aggregator_free(aggregate, aggregator);
     return true;
 }
 
 /*
- * A resent packet takes the sum along. One of a lower level can only if the sum has its position
- * already, since what it carries is not all of that position; else the sum waits for another.
+ * A resent packet takes the sum along, and what comes later follows at once: else the last one
+ * would wait here until somebody sends again. A packet of a lower level can take it only if the sum
+ * has its position already, since what it carries is not all of that position; else the sum waits
+ * for another.
  */
 static bool resent(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job,
-                   struct aggregator *aggregator, struct gw_pkt *pkt, gw_time now)
+                   struct gw_aggregator *aggregator, struct gw_pkt *pkt, gw_time now)
 {
     if (!aggregator_matches(aggregator, pkt) || discards(aggregate, job, aggregator))
         return true;
@@ -363,7 +227,8 @@ static bool resent(struct gw_aggregate *aggregate, const struct gw_aggregate_job
     }
     aggregate->stats.partials++;
     aggregator_export(aggregate, job, aggregator, pkt);
-    aggregator_free(aggregate, aggregator);
+    gw_aggregator_free(aggregate, aggregator);
+    aggregator->is_ahead = job->partials == GW_AGG_PARTIALS_KEEP;
     return true;
 }
 
@@ -383,8 +248,8 @@ static bool is_from_below(const struct gw_aggregate_job *job, const struct gw_pk
     return bits && !(bits & ~positions_of(job)) && (is_single || pkt->agg_flags & GW_AGG_RESEND);
 }
 
-static struct aggregator *aggregator_of(const struct gw_aggregate *aggregate,
-                                        const struct gw_pkt *pkt)
+static struct gw_aggregator *aggregator_of(const struct gw_aggregate *aggregate,
+                                           const struct gw_pkt *pkt)
 {
     uint32_t count = aggregate->cfg.aggregators, index = pkt->index;
     return &aggregate->aggregators[index < count ? index : index % count]; /* seldom to divide */
@@ -397,7 +262,7 @@ void gw_aggregate_fetch(const struct gw_aggregate *aggregate, const struct gw_pk
 
 /* The last contribution came: it leaves with the sum, so this is true. */
 static bool complete(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job,
-                     const struct aggregator *aggregator, struct gw_pkt *pkt)
+                     const struct gw_aggregator *aggregator, struct gw_pkt *pkt)
 {
     aggregate->stats.completed++;
     aggregator_export(aggregate, job, aggregator, pkt);
@@ -406,7 +271,7 @@ static bool complete(struct gw_aggregate *aggregate, const struct gw_aggregate_j
 
 bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, gw_time now)
 {
-    const struct gw_aggregate_job *job = job_find(aggregate, pkt->flow);
+    const struct gw_aggregate_job *job = gw_aggregate_find(aggregate, pkt->flow);
     if (pkt->q.ecn == GW_ECN_CE)
         pkt->agg_flags |= GW_AGG_ECN;
     if (pkt->agg_flags & (GW_AGG_RAW | GW_AGG_FINAL))
@@ -416,7 +281,7 @@ bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, g
         return true;
     }
     aggregate->stats.gradients++;
-    struct aggregator *aggregator = aggregator_of(aggregate, pkt);
+    struct gw_aggregator *aggregator = aggregator_of(aggregate, pkt);
     if (!is_from_below(job, pkt)) {
         aggregate->stats.misplaced++;
         return true;
@@ -427,7 +292,13 @@ bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, g
         return true; /* another switch of the tree on its way */
     uint32_t bit = pkt->agg.bitmap;
     bool is_match = aggregator_matches(aggregator, pkt);
-    if (aggregator->state == AGGREGATOR_FREE || (!is_match && yields(aggregate, aggregator, job))) {
+    if (aggregator->is_ahead && aggregator_means(aggregator, pkt)) {
+        aggregate->stats.followed++;
+        pkt->agg_flags |= GW_AGG_RESEND;
+        return true;
+    }
+    if (aggregator->state == GW_AGGREGATOR_FREE ||
+        (!is_match && yields(aggregate, aggregator, job))) {
         aggregator_take(aggregate, aggregator, job, pkt, now);
         if (is_complete(job, aggregator))
             return complete(aggregate, job, aggregator, pkt);
@@ -455,10 +326,10 @@ void gw_aggregate_parameter(struct gw_aggregate *aggregate, const struct gw_pkt 
 {
     if (pkt->agg_flags & GW_AGG_REQUEST)
         return; /* not the end of the fragment */
-    struct aggregator *aggregator = aggregator_of(aggregate, pkt);
+    struct gw_aggregator *aggregator = aggregator_of(aggregate, pkt);
     if (aggregator_holds(aggregator, pkt)) {
         aggregate->stats.freed++;
-        aggregator_free(aggregate, aggregator);
+        gw_aggregator_free(aggregate, aggregator);
     } else {
         free_leaked(aggregate, aggregator, now);
     }
@@ -480,8 +351,8 @@ void gw_aggregate_sweep(struct gw_aggregate *aggregate, gw_time now)
 void gw_aggregate_fini(struct gw_aggregate *aggregate)
 {
     for (uint32_t i = 0; i < aggregate->cfg.aggregators; i++)
-        if (aggregate->aggregators[i].state != AGGREGATOR_FREE)
-            aggregator_free(aggregate, &aggregate->aggregators[i]);
+        if (aggregate->aggregators[i].state != GW_AGGREGATOR_FREE)
+            gw_aggregator_free(aggregate, &aggregate->aggregators[i]);
 }
 
 uint32_t gw_aggregate_taken(const struct gw_aggregate *aggregate)

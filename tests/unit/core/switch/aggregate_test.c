@@ -263,9 +263,9 @@ static void gradient__strangers_pass(void **state)
 static void resend__takes_the_partial_sum_along(void **state)
 {
     (void)state;
-    struct stage s;
-    stage_open(&s, 0, 4);
     for (uint32_t is_in = 0; is_in < 2; is_in++) {
+        struct stage s;
+        stage_open(&s, 0, 4);
         assert_false(feed(&s, gradient(&s, 1, 1)));
         assert_false(feed(&s, gradient(&s, 2, 20)));
         if (is_in)
@@ -273,8 +273,42 @@ static void resend__takes_the_partial_sum_along(void **state)
         expect_passed(&s, resend(&s, 4, 300), 7, GW_AGG_RESEND, 321);
         assert_int_equal(gw_aggregate_taken(s.aggregate), 0);
         expect_passed(&s, resend(&s, 4, 300), 4, GW_AGG_RESEND, 300); /* is never held */
+        assert_int_equal(gw_aggregate_stats(s.aggregate)->partials, 1);
+        stage_close(&s);
     }
-    assert_int_equal(gw_aggregate_stats(s.aggregate)->partials, 2);
+}
+
+/* Else the last one would wait in the switch until somebody sends again. */
+static void resend__lets_the_rest_follow_at_once(void **state)
+{
+    static const uint32_t members[] = {11, 12, 13, 14};
+    (void)state;
+    struct gw_aggregate_job job = {.job = JOB,
+                                   .epoch = EPOCH,
+                                   .fan_in = 4,
+                                   .member_count = GW_COUNT_OF(members),
+                                   .members = members};
+    struct stage s;
+    stage_open(&s, 0, 4);
+    assert_false(feed(&s, gradient(&s, 1, 1)));
+    expect_passed(&s, resend(&s, 1, 1), 1, GW_AGG_RESEND, 1);
+    expect_passed(&s, gradient(&s, 2, 20), 2, GW_AGG_RESEND, 20);
+    expect_passed(&s, gradient(&s, 4, 300), 4, GW_AGG_RESEND, 300);
+    assert_int_equal(gw_aggregate_stats(s.aggregate)->followed, 2);
+    assert_int_equal(gw_aggregate_taken(s.aggregate), 0);
+    /* Another fragment has the aggregator now, until it is an epoch of others'. */
+    struct gw_pkt *next = gradient(&s, 1, 7);
+    next->seq++;
+    assert_false(feed(&s, next));
+    expect_passed(&s, gradient(&s, 8, 4000), 8, GW_AGG_COLLISION | GW_AGG_RESEND, 4000);
+    struct gw_pkt *again = resend(&s, 2, 20);
+    again->seq++;
+    expect_passed(&s, again, 3, GW_AGG_RESEND, 27);
+    assert_int_equal(gw_aggregate_install(s.aggregate, &job), 0);
+    next = gradient(&s, 4, 7);
+    next->seq++;
+    assert_false(feed(&s, next));
+    assert_int_equal(gw_aggregate_stats(s.aggregate)->followed, 2);
     stage_close(&s);
 }
 
@@ -323,6 +357,7 @@ static void resend__of_a_lower_level_takes_along_what_its_rack_is_in(void **stat
     struct gw_pkt *rack = gradient(&s, 2, 20), *other = resend(&s, 1, 7), *own = resend(&s, 5, 7);
     struct gw_pkt *again = gradient(&s, 2, 20);
     rack->agg.level = again->agg.level = 1;
+    again->seq++;
     assert_false(feed(&s, rack));
     expect_passed(&s, other, 1, GW_AGG_RESEND, 7); /* of rack 0 */
     assert_int_equal(gw_aggregate_taken(s.aggregate), 1);
@@ -338,6 +373,7 @@ static void resend__of_a_lower_level_takes_along_what_its_rack_is_in(void **stat
     assert_false(feed(&s, again));
     struct gw_pkt *same = resend(&s, 1, 300);
     same->agg.level = 1;
+    same->seq++;
     expect_passed(&s, same, 3, GW_AGG_RESEND, 320);
     assert_int_equal(gw_aggregate_stats(s.aggregate)->partials, 2);
     stage_close(&s);
@@ -738,6 +774,7 @@ int main(void)
         cmocka_unit_test(gradient__collisions_go_on),
         cmocka_unit_test(gradient__strangers_pass),
         cmocka_unit_test(resend__takes_the_partial_sum_along),
+        cmocka_unit_test(resend__lets_the_rest_follow_at_once),
         cmocka_unit_test(resend__from_elsewhere_leaves_the_sum_alone),
         cmocka_unit_test(resend__that_completes_leaves_one_level_up),
         cmocka_unit_test(resend__of_a_lower_level_takes_along_what_its_rack_is_in),
