@@ -43,7 +43,7 @@ enum gw_agg_remap {
 
 /* What a switch above the first level does with its partial sum when a packet is sent again. */
 enum gw_agg_partials {
-    GW_AGG_PARTIALS_KEEP,   /* the packet takes it along; at any level, the rest of it follows */
+    GW_AGG_PARTIALS_KEEP,   /* the packet takes it along; at any level, the rest follows it */
     GW_AGG_PARTIALS_DISCARD /* it is thrown away (section 3.7) */
 };
 

@@ -114,7 +114,7 @@ enum gw_attach_flag {
     GW_ATTACH_ENCRYPTED = 16,    /* and encrypted; never without AUTHENTICATED */
     GW_ATTACH_AGAIN = 32,  /* of TABLE: I had a session before with you, or with whoever was the
                               registrar then, */
-    GW_ATTACH_MET = 64,    /* and have the table; never without AGAIN */
+    GW_ATTACH_MET = 64,    /* and have the table */
     GW_ATTACH_FLAGS = 127, /* seven bits */
 };
 

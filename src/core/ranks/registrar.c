@@ -1,5 +1,6 @@
 /*
- * The registrar: who has a seat in the job, and what each of them is told; see registrar.h.
+ * The registrar: who has a seat in the job; see registrar.h. What each of them is told is sent by
+ * registrar_tell.c.
  *
  * When a job has ended and another is collected, those of the old one keep their seats, as old
  * ones, until somebody comes for the seat or they go: what they are owed still reaches them, and
@@ -15,6 +16,12 @@
 #include "base/error.h"
 #include "base/stall.h"
 #include "core/ranks/registrar_impl.h"
+
+/* Those who are not collected together. */
+enum kind {
+    IS_NEW,
+    HAS_MET,
+};
 
 uint32_t gw_registrar_flows(uint32_t world)
 {
@@ -235,13 +242,13 @@ static bool is_known(const struct gw_registrar *registrar, const struct gw_regis
            registrar->places[rank->rank].address == rank->place.address;
 }
 
-/* Whether one of those who are collected is new; or, else, has met others. */
-static bool has_one(const struct gw_registrar *registrar, bool is_new)
+/* Whether somebody of the present job is of that kind. */
+static bool has_any(const struct gw_registrar *registrar, enum kind kind)
 {
     uint32_t rank = 0;
     for (; rank < registrar->cfg.world; rank++) {
         const struct gw_seat *seat = &registrar->seats[rank];
-        if (is_taken(registrar, rank) && (is_new ? seat->is_new : seat->has_met))
+        if (is_taken(registrar, rank) && (kind == IS_NEW ? seat->is_new : seat->has_met))
             break;
     }
     return rank < registrar->cfg.world;
@@ -252,7 +259,7 @@ static enum gw_job_reason why_not(const struct gw_registrar *registrar,
                                   const struct gw_registrar_rank *rank)
 {
     bool has_begun = registrar->phase == GW_REGISTRAR_RUNNING;
-    if (rank->has_met && (has_begun || has_one(registrar, true)))
+    if (rank->has_met && (has_begun || has_any(registrar, IS_NEW)))
         return GW_JOB_LOST;
     return is_taken(registrar, rank->rank) ||
                    is_taken(registrar, seat_of(registrar, rank->place.address))
@@ -269,7 +276,7 @@ static enum gw_job_reason take_in(struct gw_registrar *registrar,
     enum gw_job_reason reason = why_not(registrar, rank);
     if (reason != GW_JOB_OK)
         return reason;
-    if (!rank->has_come && has_one(registrar, false)) {
+    if (!rank->has_come && has_any(registrar, HAS_MET)) {
         fail_for(registrar, GW_JOB_LOST, rank->rank);
         collect_again(registrar);
     }

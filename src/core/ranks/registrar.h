@@ -27,8 +27,9 @@
  *
  * It keeps no state that must outlive it: one that restarts sends the table again when all ranks
  * have found it again, and ranks that have it take no notice. If one of them is another process by
- * then, the job of the others is over: who has met others and who is new are never in one
- * collection, and the new ones go on. Who has come before without having met any is of either kind.
+ * then, the job of the others is over: who has met others is not collected with somebody who is
+ * new, and the new ones go on. Who has come before without having met any, or was only refused a
+ * seat, is collected with either.
  */
 #ifndef GW_CORE_REGISTRAR_H
 #define GW_CORE_REGISTRAR_H
@@ -54,7 +55,7 @@ struct gw_registrar_rank {
     struct gw_rank_place place; /* where it is */
     uint16_t rank;
     uint8_t notice;      /* how it wants bursts announced: gw_notice_option */
-    bool has_come;       /* to this registrar before, or to one that is gone, */
+    bool has_come;       /* says that it had a session with this registrar, or one before it, */
     bool has_met;        /* and knows a table of ranks */
     struct gw_path path; /* to it */
 };
@@ -82,8 +83,8 @@ void gw_registrar_fini(struct gw_registrar *registrar);
 /*
  * A rank has come, or, at the same address, the same process has come again. Returns GW_JOB_OK,
  * GW_JOB_RANK (the rank, or its address, is taken or 0, or the rank not below `world`),
- * GW_JOB_NOTICE (others announce differently), or GW_JOB_LOST (it is of a job that has lost a rank:
- * another process is here in its place).
+ * GW_JOB_NOTICE (others announce differently), or GW_JOB_LOST (it has met others, and is none of
+ * those who are here: somebody is new among them, or the job runs).
  */
 enum gw_job_reason gw_registrar_come(struct gw_registrar *registrar,
                                      const struct gw_registrar_rank *rank, gw_time now);

@@ -18,8 +18,8 @@ struct gw_seat {
     gw_time heard; /* the last time that it was known to live */
     bool is_here;  /* has come and has not gone */
     bool is_old;   /* of a job that has ended */
-    bool is_new;   /* had not come before, */
-    bool has_met;  /* or has met others, by a registrar that is gone */
+    bool is_new;   /* said that it had not come before, */
+    bool has_met;  /* or that it has met others, by a registrar that is gone */
     bool has_said_bye;
     bool awaits_failure, awaits_bye;              /* memory for what it may say is posted */
     uint8_t owed;                                 /* enum gw_owed */

@@ -208,9 +208,9 @@ static bool discards(struct gw_aggregate *aggregate, const struct gw_aggregate_j
 
 /*
  * A resent packet takes the sum along, and what comes later follows at once: else the last one
- * would wait here until somebody sends again. A packet of a lower level can take it only if the sum
- * has its position already, since what it carries is not all of that position; else the sum waits
- * for another.
+ * would wait here until somebody sends again, as it does behind a packet that met no sum. A packet
+ * of a lower level can take the sum only if that has its position already, since what it carries is
+ * not all of that position; else the sum waits for another.
  */
 static bool resent(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job,
                    struct gw_aggregator *aggregator, struct gw_pkt *pkt, gw_time now)

@@ -3,8 +3,9 @@
  * memory that they share, best effort (ATP, sections 3.3 to 3.6 and Appendix A).
  *
  * An aggregator holds the partial sum of one fragment, named (job, epoch, sequence number). The
- * packet says which aggregator to use; the first fragment that finds it free gets it, and one that
- * finds it taken goes on to the server, which adds it up itself. So memory bounds how much work the
+ * packet says which aggregator to use; the first fragment that finds it free gets it, unless a
+ * part of its sum has gone on from there already; that one, and one that finds it taken, goes on to
+ * the server, which adds it up itself. So memory bounds how much work the
  * switch takes off the server, never whether a sum is right. A sum leaves when all positions below
  * this switch have contributed; the aggregator stays taken until the result comes back.
  *
