@@ -69,8 +69,9 @@ static void come(struct gw_job_model *m, uint32_t rank)
         .place = place_of(m, rank),
         .rank = (uint16_t)rank,
         .notice = m->cfg->notice,
-        .has_come = actor->has_come,
-        .has_met = gw_mesh_place(mesh_of(m, rank), rank),
+        .past = gw_mesh_place(mesh_of(m, rank), rank) ? GW_RANK_MET
+                : actor->was_seated                   ? GW_RANK_SEATED
+                                                      : GW_RANK_NEW,
         .path = path,
     };
     gw_time now = gw_job_model_now(m);
@@ -83,7 +84,7 @@ static void come(struct gw_job_model *m, uint32_t rank)
         gw_job_model_at(m, REDIAL, GW_JOB_MODEL_COME, rank, 0);
     if (reason != GW_JOB_OK)
         return;
-    actor->has_met = actor->has_come = true;
+    actor->has_met = actor->was_seated = true;
     gw_communicator_set_server(actor->comm, 0, gw_tree_net_address(&m->net, m->cfg->world), &path,
                                now);
 }

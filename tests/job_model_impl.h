@@ -55,7 +55,7 @@ struct gw_job_model_actor {
     bool is_dead;      /* it did not go, it died */
     gw_time turn_at;   /* when it is to act, if its endpoint has no event before */
     bool has_met;      /* the home has taken it in, */
-    bool has_come;     /* or one before it */
+    bool was_seated;   /* or one before it */
     bool ways[GW_JOB_MODEL_RANKS_MAX];
     struct gw_job_model_block blocks; /* head of a ring */
     size_t memory_now;

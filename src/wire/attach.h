@@ -112,8 +112,8 @@ enum gw_attach_flag {
     GW_ATTACH_HEARS = 4,         /* of ASK: what you send to the group that you told me arrives */
     GW_ATTACH_TABLE = 8,         /* you are my job's registrar: send me the table of ranks */
     GW_ATTACH_ENCRYPTED = 16,    /* and encrypted; never without AUTHENTICATED */
-    GW_ATTACH_AGAIN = 32,  /* of TABLE: I had a session before with you, or with whoever was the
-                              registrar then, */
+    GW_ATTACH_AGAIN = 32,  /* of TABLE: I had a seat with you, or with whoever was the registrar
+                              before, */
     GW_ATTACH_MET = 64,    /* and have the table */
     GW_ATTACH_FLAGS = 127, /* seven bits */
 };
@@ -137,6 +137,7 @@ enum gw_attach_reason {
     GW_ATTACH_FOREIGN, /* the number is not one of a job with the key */
     GW_ATTACH_ENCRYPTION, /* one of the two encrypts packets, the other does not */
     GW_ATTACH_OVER,       /* the job of which it was a rank has ended, which it may not know */
+    GW_ATTACH_REPLACED,   /* likewise, as another process has come in place of one of its ranks */
     GW_ATTACH_REASONS,
 };
 

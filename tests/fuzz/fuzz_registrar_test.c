@@ -80,8 +80,9 @@ static void step(struct fuzz *f)
         .place = {.address = who / 8 % (ADDRESSES + 1)},
         .rank = who % (WORLD + 1),
         .notice = what / 8 % 8 ? 0 : GW_NOTICE_FORMULA + 15,
-        .has_come = what & 192,
-        .has_met = what & 128,
+        .past = what & 128  ? GW_RANK_MET
+                : what & 64 ? GW_RANK_SEATED
+                            : GW_RANK_NEW,
         .path =
             {.brtt = GW_US, .brtt_max = GW_US, .rate_bps = 1000000000, .bdp = 10000, .mtu = 1000},
     };

@@ -73,7 +73,7 @@ static void mesh_fail__is_told_before_the_table_has_come(void **state)
     (void)state;
     struct model m;
     model_open(&m, &(struct setup){.world = 2});
-    assert_int_equal(come_at(&m, 1, &m.places[1], false), GW_JOB_OK);
+    assert_int_equal(come_at(&m, 1, &m.places[1], GW_RANK_NEW), GW_JOB_OK);
     come(&m, 0);
     model_run_for(&m, 100 * GW_US);
     assert_int_equal(gw_mesh_state(m.ranks[0].mesh), GW_MESH_MET);
@@ -231,7 +231,7 @@ static void registrar__begins_again(void **state)
         come(&m, 1);
         assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_ENDED);
         struct gw_rank_place new[2] = {{.address = 101}, {.address = 102}};
-        assert_int_equal(come_at(&m, 1, &new[1], false), GW_JOB_OK);
+        assert_int_equal(come_at(&m, 1, &new[1], GW_RANK_NEW), GW_JOB_OK);
         assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_COLLECTING);
         assert_int_equal(gw_registrar_present(m.registrar), 1);
         gw_registrar_gone(m.registrar, address_of(1), gw_mem_now(m.mem)); /* nobody any more */
@@ -267,7 +267,7 @@ static void registrar__does_not_listen_to_the_last_job(void **state)
         model_run_for(&m, 3 * LATENCY + GW_US); /* the registrar has it, rank 1 not yet */
         assert_int_equal(gw_mesh_state(m.ranks[1].mesh), GW_MESH_MET);
         assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_ENDED);
-        assert_int_equal(come_at(&m, 0, &new, false), GW_JOB_OK);
+        assert_int_equal(come_at(&m, 0, &new, GW_RANK_NEW), GW_JOB_OK);
         give_up(&m, 1, GW_JOB_OVERFLOW, 0);
         model_run(&m);
         assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_COLLECTING);
@@ -284,18 +284,18 @@ static void registrar_come__refuses(void **state)
     model_open(&m, &(struct setup){.world = 3, .notice = 4});
     struct gw_registrar *registrar = m.registrar;
     struct gw_rank_place nowhere = {.address = 0};
-    assert_int_equal(come_at(&m, 3, &m.places[0], false), GW_JOB_RANK);
-    assert_int_equal(come_at(&m, 0, &nowhere, false), GW_JOB_RANK);
+    assert_int_equal(come_at(&m, 3, &m.places[0], GW_RANK_NEW), GW_JOB_RANK);
+    assert_int_equal(come_at(&m, 0, &nowhere, GW_RANK_NEW), GW_JOB_RANK);
     come(&m, 0);
-    assert_int_equal(come_at(&m, 0, &m.places[1], false), GW_JOB_RANK);
-    assert_int_equal(come_at(&m, 1, &m.places[0], false), GW_JOB_RANK);
+    assert_int_equal(come_at(&m, 0, &m.places[1], GW_RANK_NEW), GW_JOB_RANK);
+    assert_int_equal(come_at(&m, 1, &m.places[0], GW_RANK_NEW), GW_JOB_RANK);
     m.setup.notice = 5;
-    assert_int_equal(come_at(&m, 1, &m.places[1], false), GW_JOB_NOTICE);
+    assert_int_equal(come_at(&m, 1, &m.places[1], GW_RANK_NEW), GW_JOB_NOTICE);
     m.setup.notice = 4;
     assert_int_equal(gw_registrar_present(registrar), 1);
     come(&m, 1);
     come(&m, 2);
-    assert_int_equal(come_at(&m, 1, &m.places[4], false), GW_JOB_RANK);
+    assert_int_equal(come_at(&m, 1, &m.places[4], GW_RANK_NEW), GW_JOB_RANK);
     assert_int_equal(gw_registrar_present(registrar), 3);
     model_run(&m);
     expect_state(&m, GW_MESH_MET);
@@ -351,7 +351,7 @@ static void registrar__knows_an_address_of_the_last_job(void **state)
         leave(&m, 1);
         model_run(&m);
         assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_ENDED);
-        assert_int_equal(come_at(&m, is_other, &m.places[0], false), GW_JOB_OK);
+        assert_int_equal(come_at(&m, is_other, &m.places[0], GW_RANK_NEW), GW_JOB_OK);
         assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_COLLECTING);
         assert_int_equal(gw_registrar_present(m.registrar), 1);
         gw_registrar_gone(m.registrar, address_of(0), gw_mem_now(m.mem));
@@ -378,17 +378,50 @@ static void registrar__does_not_mix_two_jobs(void **state)
             come(&m, 0);
             come(&m, 2);
         }
-        assert_int_equal(come_at(&m, 1, &new, false), GW_JOB_OK);
-        assert_int_equal(come_at(&m, 1, &m.places[1], true), GW_JOB_LOST);
-        assert_int_equal(come_at(&m, 2, &older, true), GW_JOB_LOST);
+        assert_int_equal(come_at(&m, 1, &new, GW_RANK_NEW), GW_JOB_OK);
+        assert_int_equal(come_at(&m, 1, &m.places[1], GW_RANK_MET), GW_JOB_LOST);
+        assert_int_equal(come_at(&m, 2, &older, GW_RANK_MET), GW_JOB_LOST);
         assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_COLLECTING);
         assert_int_equal(gw_registrar_present(m.registrar), 1);
         model_run(&m);
         if (!is_first)
             expect_all(&m, &(struct gw_mesh_failure){GW_JOB_LOST, 1, 3});
         gw_registrar_gone(m.registrar, 101, gw_mem_now(m.mem));
+        assert_int_equal(come_at(&m, 2, &older, GW_RANK_MET), GW_JOB_LOST);
         model_close(&m);
     }
+}
+
+/* Who had a seat and has not met anybody can be of either job: it stays when theirs is over. */
+static void registrar__keeps_who_has_met_nobody(void **state)
+{
+    (void)state;
+    struct model m;
+    model_open(&m, &(struct setup){.world = 3});
+    const struct gw_rank_place met = {.address = 101}, other = {.address = 102};
+    assert_int_equal(come_at(&m, 0, &met, GW_RANK_MET), GW_JOB_OK);
+    assert_int_equal(come_at(&m, 1, &m.places[1], GW_RANK_SEATED), GW_JOB_OK);
+    assert_int_equal(come_at(&m, 2, &m.places[2], GW_RANK_NEW), GW_JOB_OK);
+    assert_int_equal(gw_registrar_present(m.registrar), 2);
+    assert_int_equal(come_at(&m, 0, &other, GW_RANK_NEW), GW_JOB_OK);
+    assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_RUNNING);
+    model_close(&m);
+}
+
+/* Who has met others elsewhere is then of a job before it. */
+static void registrar__knows_that_a_job_has_ended(void **state)
+{
+    (void)state;
+    const struct gw_rank_place older = {.address = 101};
+    struct model m;
+    open_met(&m, &(struct setup){.world = 2});
+    leave_all(&m);
+    model_run(&m);
+    assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_ENDED);
+    assert_int_equal(come_at(&m, 1, &older, GW_RANK_MET), GW_JOB_LOST);
+    assert_int_equal(come_at(&m, 1, &older, GW_RANK_SEATED), GW_JOB_OK);
+    assert_int_equal(gw_registrar_present(m.registrar), 1);
+    model_close(&m);
 }
 
 /* One of an earlier job comes to the one that runs. */
@@ -398,8 +431,8 @@ static void registrar__knows_who_has_met_others(void **state)
     struct model m;
     open_met(&m, &(struct setup){.world = 2});
     const struct gw_rank_place older = {.address = 101};
-    assert_int_equal(come_at(&m, 1, &older, false), GW_JOB_RANK);
-    assert_int_equal(come_at(&m, 1, &older, true), GW_JOB_LOST);
+    assert_int_equal(come_at(&m, 1, &older, GW_RANK_NEW), GW_JOB_RANK);
+    assert_int_equal(come_at(&m, 1, &older, GW_RANK_MET), GW_JOB_LOST);
     come(&m, 1); /* itself */
     model_run(&m);
     expect_state(&m, GW_MESH_MET);
@@ -415,7 +448,7 @@ static void mesh__refuses_a_table_without_itself(void **state)
     struct gw_rank_place swapped[2] = {m.places[1], m.places[0]};
     for (uint16_t rank = 0; rank < 2; rank++) {
         gw_mesh_set_registrar(m.ranks[rank].mesh, address_of(HOME), &m.path, gw_mem_now(m.mem));
-        assert_int_equal(come_at(&m, rank, &swapped[rank], false), GW_JOB_OK);
+        assert_int_equal(come_at(&m, rank, &swapped[rank], GW_RANK_NEW), GW_JOB_OK);
     }
     model_run_for(&m, GW_MS);
     for (uint32_t rank = 0; rank < 2; rank++)
@@ -442,6 +475,8 @@ int main(void)
         cmocka_unit_test(registrar_come__refuses),
         cmocka_unit_test(registrar__does_not_mix_two_jobs),
         cmocka_unit_test(registrar__knows_who_has_met_others),
+        cmocka_unit_test(registrar__keeps_who_has_met_nobody),
+        cmocka_unit_test(registrar__knows_that_a_job_has_ended),
         cmocka_unit_test(registrar__finds_the_threshold_of_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,12 +17,6 @@
 #include "base/stall.h"
 #include "core/ranks/registrar_impl.h"
 
-/* Those who are not collected together. */
-enum kind {
-    IS_NEW,
-    HAS_MET,
-};
-
 uint32_t gw_registrar_flows(uint32_t world)
 {
     return 3 * world < GW_OUTBOX_MAX ? 3 * world : GW_OUTBOX_MAX;
@@ -118,6 +112,7 @@ static void clear(struct gw_registrar *registrar, uint32_t rank)
 static void end(struct gw_registrar *registrar, enum gw_owed word, uint32_t except)
 {
     registrar->phase = GW_REGISTRAR_ENDED;
+    registrar->is_newer = true;
     for (uint32_t rank = 0; rank < registrar->cfg.world; rank++) {
         const struct gw_seat *seat = &registrar->seats[rank];
         if (seat->is_here && !seat->is_old)
@@ -190,29 +185,37 @@ static void begin_if_complete(struct gw_registrar *registrar, gw_time now)
     }
     gw_ranks_table_write(registrar->places, cfg->world, units, registrar->table);
     registrar->phase = GW_REGISTRAR_RUNNING;
+    registrar->is_newer = true;
     for (uint32_t rank = 0; rank < cfg->world; rank++)
         gw_registrar_owe(registrar, rank, GW_OWED_TABLE);
     end_if_all_leave(registrar);
+}
+
+/* Whoever has the seat is of a job that has ended. */
+static void make_old(struct gw_registrar *registrar, uint32_t rank)
+{
+    struct gw_seat *seat = &registrar->seats[rank];
+    if (!seat->is_here) {
+        clear(registrar, rank);
+        return;
+    }
+    registrar->present -= !seat->is_old;
+    seat->is_old = true;
 }
 
 /* The ended job makes room for another. */
 static void collect_again(struct gw_registrar *registrar)
 {
     for (uint32_t rank = 0; rank < registrar->cfg.world; rank++) {
-        struct gw_seat *seat = &registrar->seats[rank];
         if (!registrar->cfg.is_bare)
             gw_outbox_forget(&registrar->outbox, rank, GW_MESH_TAG_TABLE);
-        if (seat->is_here)
-            seat->is_old = true;
-        else
-            clear(registrar, rank);
+        make_old(registrar, rank);
     }
     if (!registrar->cfg.is_bare) {
         gw_outbox_forget(&registrar->outbox, GW_OUTBOX_NOBODY, GW_MESH_TAG_TABLE);
         forget(registrar, registrar->table, gw_ranks_table_size(registrar->cfg.world));
     }
     registrar->phase = GW_REGISTRAR_COLLECTING;
-    registrar->present = 0;
     registrar->byes = 0;
 }
 
@@ -242,24 +245,28 @@ static bool is_known(const struct gw_registrar *registrar, const struct gw_regis
            registrar->places[rank->rank].address == rank->place.address;
 }
 
-/* Whether somebody of the present job is of that kind. */
-static bool has_any(const struct gw_registrar *registrar, enum kind kind)
+/* Somebody new is in place of `lost`: the job of those who have met is over. */
+static void end_older(struct gw_registrar *registrar, uint32_t lost)
 {
-    uint32_t rank = 0;
-    for (; rank < registrar->cfg.world; rank++) {
-        const struct gw_seat *seat = &registrar->seats[rank];
-        if (is_taken(registrar, rank) && (kind == IS_NEW ? seat->is_new : seat->has_met))
-            break;
+    registrar->is_newer = true;
+    for (uint32_t rank = 0; rank < registrar->cfg.world; rank++) {
+        struct gw_seat *seat = &registrar->seats[rank];
+        if (!is_taken(registrar, rank) || seat->past != GW_RANK_MET)
+            continue;
+        registrar->failure = (struct gw_mesh_failure){
+            .reason = GW_JOB_LOST, .about = lost, .found_by = registrar->cfg.world};
+        registrar->byes -= seat->has_said_bye;
+        if (seat->is_here)
+            gw_registrar_owe(registrar, rank, GW_OWED_FAILURE);
+        make_old(registrar, rank);
     }
-    return rank < registrar->cfg.world;
 }
 
 /* Why a process that we do not know has no seat, or GW_JOB_OK. */
 static enum gw_job_reason why_not(const struct gw_registrar *registrar,
                                   const struct gw_registrar_rank *rank)
 {
-    bool has_begun = registrar->phase == GW_REGISTRAR_RUNNING;
-    if (rank->has_met && (has_begun || has_any(registrar, IS_NEW)))
+    if (rank->past == GW_RANK_MET && registrar->is_newer)
         return GW_JOB_LOST;
     return is_taken(registrar, rank->rank) ||
                    is_taken(registrar, seat_of(registrar, rank->place.address))
@@ -276,18 +283,15 @@ static enum gw_job_reason take_in(struct gw_registrar *registrar,
     enum gw_job_reason reason = why_not(registrar, rank);
     if (reason != GW_JOB_OK)
         return reason;
-    if (!rank->has_come && has_any(registrar, HAS_MET)) {
-        fail_for(registrar, GW_JOB_LOST, rank->rank);
-        collect_again(registrar);
-    }
+    if (rank->past == GW_RANK_NEW)
+        end_older(registrar, rank->rank);
     if (registrar->present && rank->notice != registrar->notice)
         return GW_JOB_NOTICE;
     uint32_t other = seat_of(registrar, rank->place.address);
     if (other < registrar->cfg.world)
         clear(registrar, other);
     clear(registrar, rank->rank);
-    registrar->seats[rank->rank].is_new = !rank->has_come;
-    registrar->seats[rank->rank].has_met = rank->has_met;
+    registrar->seats[rank->rank].past = rank->past;
     return GW_JOB_OK;
 }
 

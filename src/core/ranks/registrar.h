@@ -27,9 +27,9 @@
  *
  * It keeps no state that must outlive it: one that restarts sends the table again when all ranks
  * have found it again, and ranks that have it take no notice. If one of them is another process by
- * then, the job of the others is over: who has met others is not collected with somebody who is
- * new, and the new ones go on. Who has come before without having met any, or was only refused a
- * seat, is collected with either.
+ * then, the job of those who have met is over: when somebody new has come or a job has begun,
+ * nobody is taken in who has met others elsewhere. Who had a seat before without having met others
+ * is collected with either.
  */
 #ifndef GW_CORE_REGISTRAR_H
 #define GW_CORE_REGISTRAR_H
@@ -50,13 +50,19 @@ struct gw_registrar_cfg {
     const struct gw_transport *transport; /* must outlive it */
 };
 
+/* What a rank says of its past. */
+enum gw_rank_past {
+    GW_RANK_NEW,
+    GW_RANK_SEATED, /* by this registrar, or by one before it */
+    GW_RANK_MET,    /* and has the table of ranks */
+};
+
 /* A rank that has come, by its session. */
 struct gw_registrar_rank {
     struct gw_rank_place place; /* where it is */
     uint16_t rank;
-    uint8_t notice;      /* how it wants bursts announced: gw_notice_option */
-    bool has_come;       /* says that it had a session with this registrar, or one before it, */
-    bool has_met;        /* and knows a table of ranks */
+    uint8_t notice; /* how it wants bursts announced: gw_notice_option */
+    enum gw_rank_past past;
     struct gw_path path; /* to it */
 };
 
@@ -83,8 +89,8 @@ void gw_registrar_fini(struct gw_registrar *registrar);
 /*
  * A rank has come, or, at the same address, the same process has come again. Returns GW_JOB_OK,
  * GW_JOB_RANK (the rank, or its address, is taken or 0, or the rank not below `world`),
- * GW_JOB_NOTICE (others announce differently), or GW_JOB_LOST (it has met others, and is none of
- * those who are here: somebody is new among them, or the job runs).
+ * GW_JOB_NOTICE (others announce differently), or GW_JOB_LOST (it has met others, in a job that is
+ * over: another process is in place of a rank).
  */
 enum gw_job_reason gw_registrar_come(struct gw_registrar *registrar,
                                      const struct gw_registrar_rank *rank, gw_time now);

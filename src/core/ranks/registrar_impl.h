@@ -16,10 +16,9 @@ enum gw_owed {
 struct gw_seat {
     struct gw_path path;
     gw_time heard; /* the last time that it was known to live */
-    bool is_here;  /* has come and has not gone */
-    bool is_old;   /* of a job that has ended */
-    bool is_new;   /* said that it had not come before, */
-    bool has_met;  /* or that it has met others, by a registrar that is gone */
+    enum gw_rank_past past;
+    bool is_here; /* has come and has not gone */
+    bool is_old;  /* of a job that has ended */
     bool has_said_bye;
     bool awaits_failure, awaits_bye;              /* memory for what it may say is posted */
     uint8_t owed;                                 /* enum gw_owed */
@@ -39,6 +38,7 @@ struct gw_registrar {
     uint32_t present;
     uint32_t owing;
     uint32_t byes; /* of this job */
+    bool is_newer; /* than the job of whoever has met others and is not known here */
     uint8_t notice;
 };
 

@@ -310,6 +310,7 @@ const char *gw_attach_reason_text(enum gw_attach_reason reason)
         [GW_ATTACH_FOREIGN] = "the job is one of another key",
         [GW_ATTACH_ENCRYPTION] = "one of us encrypts packets, the other does not",
         [GW_ATTACH_OVER] = "the job that it was a rank of has ended",
+        [GW_ATTACH_REPLACED] = "the job that it was a rank of has lost another rank",
     };
     return reason < GW_ATTACH_REASONS ? texts[reason] : "for a reason that we do not know";
 }

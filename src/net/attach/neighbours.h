@@ -72,13 +72,15 @@ struct gw_greeting {
     uint8_t notice;   /* gw_notice_option of the job */
     bool is_direct;   /* our packets come straight, we have no switch */
     bool wants_table; /* the job's registrar is there */
-    bool has_come;    /* to it, or to the one before it, */
-    bool has_met;     /* and knows the table of ranks */
+    bool was_seated;  /* by it, or by the one before it, */
+    bool has_met;     /* and has the table of ranks */
 };
 
 enum gw_neighbour_event_kind {
-    GW_NEIGHBOUR_UP,   /* a session has begun: `peer` can be sent to */
-    GW_NEIGHBOUR_DOWN, /* it has ended; one that we dialled is dialled again */
+    GW_NEIGHBOUR_UP, /* a session has begun: `peer` can be sent to */
+    /* It has ended. One that we dialled is dialled again; `said.reason`: they had accepted it, and
+     * then refused it for this. */
+    GW_NEIGHBOUR_DOWN,
     /* Whom we dialled does not want us, for `reason`, and has the key. A session that was up has
      * ended; no more is tried. A rank or job that is others' is asked for again for cfg.silence and
      * half of it, in which they are given up if they are dead. Not where cfg.insists. */

@@ -125,7 +125,7 @@ static void ask(struct gw_neighbours *own, struct gw_dial *dial, const uint8_t *
         .way.silence = gw_neighbours_silence_above(own, now),
         .flags = (uint8_t)((dial->greeting.is_direct ? GW_ATTACH_DIRECT : 0) |
                            (dial->greeting.wants_table ? GW_ATTACH_TABLE : 0) |
-                           (dial->greeting.has_come ? GW_ATTACH_AGAIN : 0) |
+                           (dial->greeting.was_seated ? GW_ATTACH_AGAIN : 0) |
                            (dial->greeting.has_met ? GW_ATTACH_MET : 0) |
                            (own->cfg.authenticates ? GW_ATTACH_AUTHENTICATED : 0) |
                            (own->cfg.encrypts ? GW_ATTACH_ENCRYPTED : 0) |
@@ -330,6 +330,7 @@ static void take_refusal(struct gw_neighbours *own, struct gw_dial *dial,
     dial->heard_at = own->heard_at = now;
     bool passes = may_pass(own, dial, now);
     if (passes || is_over || own->cfg.insists) {
+        own->sessions[dial->peer].said.reason = is_over ? GW_ATTACH_OK : msg->reason;
         begin_again(own, dial, passes ? own->cfg.beat : is_over ? PACE_FAST : PACE_SLOW, now);
         return;
     }

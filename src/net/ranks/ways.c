@@ -38,16 +38,23 @@ static struct gw_greeting greeting_of(const struct gw_ways *ways)
     };
 }
 
-/* To the first server, where the registrar is, also whether we know him. */
+/* To the first server, where the registrar is, also what we were before. */
 static struct gw_greeting greeting_to(const struct gw_ways *ways, uint32_t server)
 {
     struct gw_greeting greeting = greeting_of(ways);
     greeting.job = gw_job_shard(ways->cfg.job, server);
     greeting.is_direct = !ways->cfg.switch_;
     greeting.wants_table = server == 0;
-    greeting.has_come = server == 0 && ways->servers[0].address != 0;
+    greeting.was_seated = server == 0 && ways->was_seated;
     greeting.has_met = server == 0 && gw_mesh_place(mesh_of(ways), ways->cfg.rank);
     return greeting;
+}
+
+/* The next session with the server, if it begins from now on, begins with the greeting of now. */
+static void greet(const struct gw_ways *ways, uint32_t server)
+{
+    const struct gw_greeting greeting = greeting_to(ways, server);
+    gw_neighbours_greet(neighbours_of(ways), ways->servers[server].dial, &greeting);
 }
 
 /* The home is here: this rank comes to it. */
@@ -70,7 +77,7 @@ static int come_home(struct gw_ways *ways, char *error)
 
 static int dial_servers(struct gw_ways *ways, char *error)
 {
-    ways->has_come = true;
+    ways->has_dialled = true;
     if (ways->cfg.home)
         return come_home(ways, error);
     for (uint32_t i = 0; i < ways->cfg.server_count; i++) {
@@ -155,12 +162,13 @@ static void server_up(struct gw_ways *ways, uint32_t server, const struct gw_nei
     gw_communicator_set_server(ways->cfg.comm, server, event->said.address, &path, now_of(ways));
 }
 
-/* The next session begins a round trip from now at the earliest, with the greeting of now. */
-static void server_down(struct gw_ways *ways, uint32_t server)
+/* Another session begins a round trip from now at the earliest. */
+static void server_down(struct gw_ways *ways, uint32_t server,
+                        const struct gw_neighbour_event *event)
 {
-    const struct gw_greeting greeting = greeting_to(ways, server);
-    gw_neighbours_greet(neighbours_of(ways), ways->servers[server].dial, &greeting);
     ways->servers[server].is_up = false;
+    ways->was_seated |= server == 0 && event->said.reason == GW_ATTACH_OK;
+    greet(ways, server);
     if (server == 0 && ways->cfg.is_home_rank_0)
         gw_mesh_way_down(mesh_of(ways), 0, true, now_of(ways));
     gw_communicator_server_down(ways->cfg.comm, server, now_of(ways));
@@ -178,7 +186,7 @@ static bool switch_event(struct gw_ways *ways, const struct gw_neighbour_event *
     if (event->kind != GW_NEIGHBOUR_UP)
         return true;
     gw_loop_link(loop_of(ways), ways->cfg.port, event->peer, true);
-    return ways->has_come || dial_servers(ways, error) == GW_OK;
+    return ways->has_dialled || dial_servers(ways, error) == GW_OK;
 }
 
 static void home_switch_event(struct gw_ways *ways, const struct gw_neighbour_event *event)
@@ -259,13 +267,16 @@ static bool server_event(struct gw_ways *ways, uint32_t server,
     if (event->kind == GW_NEIGHBOUR_UP)
         server_up(ways, server, event);
     else
-        server_down(ways, server);
+        server_down(ways, server, event);
     if (event->kind != GW_NEIGHBOUR_REFUSED)
         return true;
     if (event->said.reason == GW_ATTACH_OVER)
         gw_net_fail(error, GW_ERR_OUT,
                     "the job ended while nothing was heard of rank %u, which is this one",
                     ways->cfg.rank);
+    else if (event->said.reason == GW_ATTACH_REPLACED)
+        gw_net_fail(error, GW_ERR_OUT,
+                    "the job is over: another process is in place of one of its ranks");
     else
         gw_net_fail(error, GW_ERR_OUT, "%s refuses us: %s", ways->cfg.servers[server],
                     gw_attach_reason_text((enum gw_attach_reason)event->said.reason));
@@ -347,6 +358,8 @@ void gw_ways_turn(struct gw_ways *ways)
         return;
     if (ways->cfg.home)
         gw_overlay_home_look(ways->cfg.home);
+    else if (ways->has_dialled)
+        greet(ways, 0); /* the table may have come while the session was down */
     for (uint32_t rank = 0; rank < ways->cfg.world; rank++) {
         struct gw_ways_end *end = &ways->ranks[rank];
         if (!end->is_wanted || (!end->is_reached && now - end->wanted_at < PATIENCE))

@@ -26,7 +26,8 @@ struct gw_ways {
     struct gw_ways_end servers[GW_COMMUNICATOR_SERVERS_MAX];
     struct gw_ways_end switch_;
     int home_switch_dial; /* of a home in this process, or GW_WAYS_NONE */
-    bool has_come;        /* servers were dialled */
+    bool has_dialled;     /* servers */
+    bool was_seated;      /* by the registrar at the first server, or by one before it */
     struct gw_ways_end *ranks;
     struct gw_rate_meter rate; /* of what this rank sends, in payload */
     gw_time measure_at;        /* when paths are looked at next */

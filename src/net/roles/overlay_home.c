@@ -293,8 +293,9 @@ static enum gw_attach_reason register_rank(struct gw_overlay_home *home,
         .place = {.address = said->address},
         .rank = said->rank,
         .notice = said->notice,
-        .has_come = said->flags & GW_ATTACH_AGAIN,
-        .has_met = said->flags & GW_ATTACH_MET,
+        .past = said->flags & GW_ATTACH_MET     ? GW_RANK_MET
+                : said->flags & GW_ATTACH_AGAIN ? GW_RANK_SEATED
+                                                : GW_RANK_NEW,
         .path = gw_overlay_path(&home->links, hops_to(home, event), rate_to(home, event)),
     };
     if (said->job == 0 || said->role != GW_ATTACH_HOST || !(said->flags & GW_ATTACH_TABLE))
@@ -305,7 +306,7 @@ static enum gw_attach_reason register_rank(struct gw_overlay_home *home,
     enum gw_job_reason reason = gw_overlay_server_come(home->server, said->job, &rank, now);
     return reason == GW_JOB_OK       ? GW_ATTACH_OK
            : reason == GW_JOB_NOTICE ? GW_ATTACH_NOTICE
-           : reason == GW_JOB_LOST   ? GW_ATTACH_OVER
+           : reason == GW_JOB_LOST   ? GW_ATTACH_REPLACED
                                      : GW_ATTACH_RANK;
 }
 

@@ -37,6 +37,8 @@ static void neighbours_dial__tries_again_when_its_rank_is_taken(void **state)
     gw_test_attach_send(net, HOME, RANK, bytes);
     gw_test_attach_run(net, 0);
     assert_int_equal(gw_neighbours_dial_refusal(own, 0), GW_ATTACH_RANK);
+    assert_int_equal(net->sides[RANK].last.kind, GW_NEIGHBOUR_DOWN);
+    assert_int_equal(net->sides[RANK].last.said.reason, GW_ATTACH_RANK);
     gw_test_attach_run(net, GW_S);
     assert_int_equal(gw_neighbours_dial_refusal(own, 0), GW_ATTACH_OK);
     assert_int_equal(net->sides[RANK].ups, 2);
@@ -103,7 +105,7 @@ static void neighbours_dial__says_which_host_it_is(void **state)
     gw_test_attach_close(net);
 }
 
-/* It counts for the session that follows. */
+/* It counts for the session that follows one that had been accepted. */
 static void neighbours_greet__says_it_in_the_next_session(void **state)
 {
     (void)state;
@@ -111,17 +113,19 @@ static void neighbours_greet__says_it_in_the_next_session(void **state)
     const struct gw_attach_msg *said = &net->sides[HOME].last.said;
     const struct gw_greeting now = {.job = gw_test_attach_job(net, RANK),
                                     .wants_table = true,
-                                    .has_come = true,
+                                    .was_seated = true,
                                     .has_met = true};
     const uint8_t told = GW_ATTACH_TABLE | GW_ATTACH_AGAIN | GW_ATTACH_MET;
     uint8_t bytes[GW_ATTACH_SIZE];
-    struct gw_sock_addr to;
     assert_false(said->flags & told);
     gw_neighbours_greet(net->sides[RANK].own, 0, &now);
     gw_test_attach_run(net, GW_S);
     assert_false(said->flags & told);
-    gw_neighbours_refuse(net->sides[HOME].own, net->sides[HOME].last.peer, GW_ATTACH_ENDED, &to,
-                         bytes);
+    gw_test_attach_refuse(net, HOME, net->sides[HOME].last.peer, GW_ATTACH_ENDED, bytes);
+    gw_test_attach_send(net, HOME, RANK, bytes);
+    gw_test_attach_run(net, 0);
+    assert_int_equal(net->sides[RANK].last.kind, GW_NEIGHBOUR_DOWN);
+    assert_int_equal(net->sides[RANK].last.said.reason, GW_ATTACH_OK);
     gw_test_attach_run(net, GW_S);
     assert_int_equal(said->flags & told, told);
     gw_test_attach_close(net);

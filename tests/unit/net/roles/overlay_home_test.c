@@ -132,7 +132,7 @@ static void open_guest_as(struct fixture *f, int number, uint32_t address, uint1
         .rank = rank,
         .is_direct = true,
         .wants_table = true,
-        .has_come = has_met,
+        .was_seated = has_met,
         .has_met = has_met,
     };
     f->guests[number] = (struct guest){.station = open_station(address)};
@@ -213,7 +213,7 @@ static void overlay_home__tells_whose_job_was_at_another_home(void **state)
     await(&f, &f.guests[0].is_up);
     open_guest_as(&f, 1, OTHER + 1, 1, true);
     await(&f, &f.guests[1].is_refused);
-    assert_int_equal(f.guests[1].reason, GW_ATTACH_OVER);
+    assert_int_equal(f.guests[1].reason, GW_ATTACH_REPLACED);
     open_guest(&f, 2, OTHER + 2, 1);
     await(&f, &f.guests[2].is_up);
     fixture_close(&f);
