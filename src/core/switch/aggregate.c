@@ -206,29 +206,44 @@ static bool discards(struct gw_aggregate *aggregate, const struct gw_aggregate_j
     return true;
 }
 
+/* A packet of a fragment that nothing is held of here goes on, and so does all that comes later. */
+static void pass_ahead(const struct gw_aggregate_job *job, struct gw_aggregator *aggregator,
+                       const struct gw_pkt *pkt)
+{
+    if (aggregator->state != GW_AGGREGATOR_FREE || job->partials != GW_AGG_PARTIALS_KEEP)
+        return;
+    aggregator->job = pkt->flow;
+    aggregator->seq = pkt->seq;
+    aggregator->epoch = pkt->epoch;
+    aggregator->is_ahead = true;
+}
+
 /*
  * A resent packet takes the sum along, and what comes later follows at once: else the last one
- * would wait here until somebody sends again, as it does behind a packet that met no sum. A packet
- * of a lower level can take the sum only if that has its position already, since what it carries is
- * not all of that position; else the sum waits for another.
+ * would wait here until somebody sends again. A packet of a lower level can take the sum only if
+ * that has its position already, since what it carries is not all of that position; else the sum
+ * goes with the next one that can.
  */
 static bool resent(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job,
                    struct gw_aggregator *aggregator, struct gw_pkt *pkt, gw_time now)
 {
-    if (!aggregator_matches(aggregator, pkt) || discards(aggregate, job, aggregator))
+    if (!aggregator_matches(aggregator, pkt) || discards(aggregate, job, aggregator)) {
+        pass_ahead(job, aggregator, pkt);
         return true;
+    }
     bool is_lower = pkt->agg.level < job->level;
     uint32_t bits = is_lower ? above_bit(pkt->agg.above, job->level - 1) : pkt->agg.bitmap;
     if ((aggregator->bitmap & bits) != bits &&
         (is_lower || aggregator->bitmap & bits ||
          !aggregator_add(aggregate, aggregator, pkt, bits, now))) {
         aggregate->stats.passed++;
+        aggregator->is_ahead = job->partials == GW_AGG_PARTIALS_KEEP;
         return true;
     }
     aggregate->stats.partials++;
     aggregator_export(aggregate, job, aggregator, pkt);
     gw_aggregator_free(aggregate, aggregator);
-    aggregator->is_ahead = job->partials == GW_AGG_PARTIALS_KEEP;
+    pass_ahead(job, aggregator, pkt);
     return true;
 }
 
@@ -295,7 +310,7 @@ bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, g
     if (aggregator->is_ahead && aggregator_means(aggregator, pkt)) {
         aggregate->stats.followed++;
         pkt->agg_flags |= GW_AGG_RESEND;
-        return true;
+        return resent(aggregate, job, aggregator, pkt, now);
     }
     if (aggregator->state == GW_AGGREGATOR_FREE ||
         (!is_match && yields(aggregate, aggregator, job))) {

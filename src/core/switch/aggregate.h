@@ -81,7 +81,7 @@ struct gw_aggregate_stats {
     uint64_t yielded;    /* taken over from a job above its share by one below */
     uint64_t duplicates; /* were there already */
     uint64_t partials;   /* resent ones that took a partial sum along */
-    uint64_t followed;   /* went after a partial sum that a resent one had taken along */
+    uint64_t followed;   /* went after a resent one of its fragment, with what was held by then */
     uint64_t passed;     /* resent ones that had to leave a partial sum where it was */
     uint64_t discarded;  /* partial sums thrown away for a resent one (GW_AGG_PARTIALS_DISCARD) */
     uint64_t freed;      /* by results */

@@ -26,7 +26,7 @@ struct gw_aggregator {
     uint8_t state;        /* enum gw_aggregator_state */
     uint8_t signs;        /* GATHERED flags of the contributors, of congestion; and GW_PKT_HEAD */
     bool is_unmarked;     /* the sum holds no mark, as was seen when it was made */
-    bool is_ahead;        /* free, since what there was of the sum has gone on: so does the rest */
+    bool is_ahead;        /* something of the fragment has gone on: so does the rest */
 };
 
 struct gw_aggregate {

@@ -1,133 +1,7 @@
 /* The switch's aggregation stage, rule by rule (ATP, sections 3.3 to 3.6). */
-#include "pool_fixture.h"
-#include "support.h"
+#include "aggregate_fixture.h"
 
-#include "base/cpu.h"
 #include "base/error.h"
-#include "core/switch/aggregate.h"
-
-enum {
-    JOB = 5,
-    EPOCH = 2,
-    VALUES = 4,
-    PKTS = 64,
-    AGGREGATORS = 8,
-    SEQ = 100,
-    INDEX = 3,
-};
-
-#define LEAK GW_MS
-
-struct stage {
-    struct gw_pkt_pool pool;
-    struct gw_buf_pool bufs;
-    struct gw_aggregate *aggregate;
-};
-
-static void install(struct stage *s, uint32_t job, uint16_t epoch, uint8_t level, uint8_t fan_in)
-{
-    static const uint32_t members[] = {11, 12, 13};
-    struct gw_aggregate_job entry = {.job = job,
-                                     .epoch = epoch,
-                                     .level = level,
-                                     .fan_in = fan_in,
-                                     .member_count = GW_COUNT_OF(members),
-                                     .members = members};
-    assert_int_equal(gw_aggregate_install(s->aggregate, &entry), 0);
-}
-
-static void stage_make(struct stage *s, uint32_t share, enum gw_agg_reclaim reclaim)
-{
-    gw_test_pool_open(&s->pool, &s->bufs, PKTS, 4 * VALUES);
-    struct gw_aggregate_cfg cfg = {.aggregators = AGGREGATORS,
-                                   .jobs_max = 3,
-                                   .tenants = {.keys = {0, 1}, .count = 2},
-                                   .members_max = 9,
-                                   .share = share,
-                                   .leak = LEAK,
-                                   .reclaim = reclaim,
-                                   .kernels = gw_kernels_best(gw_cpu_features()),
-                                   .pool = &s->pool};
-    s->aggregate = gw_aggregate_init(gw_test_take(gw_aggregate_size(&cfg)), &cfg);
-}
-
-/* The rules of the stage and its job are those of the paper, or 0. */
-static void stage_open_with(struct stage *s, uint8_t level, uint8_t fan_in,
-                            enum gw_agg_reclaim reclaim)
-{
-    stage_make(s, AGGREGATORS / 3, reclaim); /* 2 of 8 */
-    install(s, JOB, EPOCH, level, fan_in);
-}
-
-static void stage_open(struct stage *s, uint8_t level, uint8_t fan_in)
-{
-    stage_open_with(s, level, fan_in, GW_AGG_RECLAIM_SWEEP);
-}
-
-/* Nothing may be missing. */
-static void stage_close(struct stage *s)
-{
-    gw_aggregate_remove(s->aggregate, JOB);
-    assert_int_equal(gw_aggregate_taken(s->aggregate), 0);
-    gw_test_pool_close(&s->pool);
-    free(s->aggregate);
-}
-
-/* A worker's packet; every value is `value`. */
-static struct gw_pkt *gradient(struct stage *s, uint32_t bitmap, int32_t value)
-{
-    struct gw_pkt *pkt = gw_pkt_claim(&s->pool);
-    assert_non_null(pkt);
-    *pkt = (struct gw_pkt){
-        .q = {.kind = GW_PKT_GRAD, .ecn = GW_ECN_ECT0},
-        .flow = JOB,
-        .epoch = EPOCH,
-        .scale = 255,
-        .seq = SEQ,
-        .index = INDEX,
-        .buf = gw_buf_claim(&s->bufs),
-        .agg = {.bitmap = bitmap, .values = VALUES},
-    };
-    for (uint32_t i = 0; i < VALUES; i++)
-        memcpy(gw_buf_bytes(&s->bufs, pkt->buf) + 4 * (size_t)i, &value, 4);
-    return pkt;
-}
-
-static struct gw_pkt *resend(struct stage *s, uint32_t bitmap, int32_t value)
-{
-    struct gw_pkt *pkt = gradient(s, bitmap, value);
-    pkt->agg_flags = GW_AGG_RESEND;
-    return pkt;
-}
-
-static bool feed(struct stage *s, struct gw_pkt *pkt)
-{
-    return gw_aggregate_gradient(s->aggregate, pkt, 0);
-}
-
-static int32_t value_of(const struct stage *s, const struct gw_pkt *pkt)
-{
-    int32_t value;
-    memcpy(&value, gw_buf_bytes(&s->bufs, pkt->buf) + 4 * (VALUES - 1), 4);
-    return value;
-}
-
-static void result(struct stage *s, uint32_t seq, uint8_t flags, gw_time now)
-{
-    struct gw_pkt pkt = {
-        .flow = JOB, .epoch = EPOCH, .seq = seq, .index = INDEX, .agg_flags = flags};
-    gw_aggregate_parameter(s->aggregate, &pkt, now);
-}
-
-static void expect_passed(struct stage *s, struct gw_pkt *pkt, uint32_t bitmap, uint8_t flags,
-                          int32_t value)
-{
-    assert_true(feed(s, pkt));
-    assert_int_equal(pkt->agg.bitmap, bitmap);
-    assert_int_equal(pkt->agg_flags, flags);
-    assert_int_equal(value_of(s, pkt), value);
-    gw_pkt_release(&s->pool, pkt);
-}
 
 static void gradient__the_last_one_leaves_with_the_sum(void **state)
 {
@@ -257,125 +131,6 @@ static void gradient__strangers_pass(void **state)
     assert_int_equal(gw_aggregate_taken(s.aggregate), 0);
     assert_int_equal(gw_aggregate_stats(s.aggregate)->foreign, 2);
     assert_int_equal(gw_aggregate_stats(s.aggregate)->misplaced, 7);
-    stage_close(&s);
-}
-
-static void resend__takes_the_partial_sum_along(void **state)
-{
-    (void)state;
-    for (uint32_t is_in = 0; is_in < 2; is_in++) {
-        struct stage s;
-        stage_open(&s, 0, 4);
-        assert_false(feed(&s, gradient(&s, 1, 1)));
-        assert_false(feed(&s, gradient(&s, 2, 20)));
-        if (is_in)
-            assert_false(feed(&s, gradient(&s, 4, 300)));
-        expect_passed(&s, resend(&s, 4, 300), 7, GW_AGG_RESEND, 321);
-        assert_int_equal(gw_aggregate_taken(s.aggregate), 0);
-        expect_passed(&s, resend(&s, 4, 300), 4, GW_AGG_RESEND, 300); /* is never held */
-        assert_int_equal(gw_aggregate_stats(s.aggregate)->partials, 1);
-        stage_close(&s);
-    }
-}
-
-/* Else the last one would wait in the switch until somebody sends again. */
-static void resend__lets_the_rest_follow_at_once(void **state)
-{
-    static const uint32_t members[] = {11, 12, 13, 14};
-    (void)state;
-    struct gw_aggregate_job job = {.job = JOB,
-                                   .epoch = EPOCH,
-                                   .fan_in = 4,
-                                   .member_count = GW_COUNT_OF(members),
-                                   .members = members};
-    struct stage s;
-    stage_open(&s, 0, 4);
-    assert_false(feed(&s, gradient(&s, 1, 1)));
-    expect_passed(&s, resend(&s, 1, 1), 1, GW_AGG_RESEND, 1);
-    expect_passed(&s, gradient(&s, 2, 20), 2, GW_AGG_RESEND, 20);
-    expect_passed(&s, gradient(&s, 4, 300), 4, GW_AGG_RESEND, 300);
-    assert_int_equal(gw_aggregate_stats(s.aggregate)->followed, 2);
-    assert_int_equal(gw_aggregate_taken(s.aggregate), 0);
-    /* Another fragment has the aggregator now, until it is an epoch of others'. */
-    struct gw_pkt *next = gradient(&s, 1, 7);
-    next->seq++;
-    assert_false(feed(&s, next));
-    expect_passed(&s, gradient(&s, 8, 4000), 8, GW_AGG_COLLISION | GW_AGG_RESEND, 4000);
-    struct gw_pkt *again = resend(&s, 2, 20);
-    again->seq++;
-    expect_passed(&s, again, 3, GW_AGG_RESEND, 27);
-    assert_int_equal(gw_aggregate_install(s.aggregate, &job), 0);
-    next = gradient(&s, 4, 7);
-    next->seq++;
-    assert_false(feed(&s, next));
-    assert_int_equal(gw_aggregate_stats(s.aggregate)->followed, 2);
-    stage_close(&s);
-}
-
-/* Others of the job pass here with the same bitmap, or the packet is not what the sum is of. */
-static void resend__from_elsewhere_leaves_the_sum_alone(void **state)
-{
-    (void)state;
-    struct stage s;
-    stage_open(&s, 0, 2);
-    assert_false(feed(&s, gradient(&s, 1, 1)));
-    struct gw_pkt *rack = resend(&s, 1, 5), *sum = resend(&s, 1, 5), *shorter = resend(&s, 2, 5);
-    rack->agg.above[0] = 1;
-    sum->agg.level = 1;
-    shorter->agg.values--;
-    expect_passed(&s, rack, 1, GW_AGG_RESEND, 5);
-    expect_passed(&s, sum, 1, GW_AGG_RESEND, 5);
-    expect_passed(&s, shorter, 2, GW_AGG_RESEND, 5);
-    expect_passed(&s, gradient(&s, 2, 20), 1, 0, 21);
-    stage_close(&s);
-}
-
-/* The resent one is the last: the sum goes on as if nothing had been. */
-static void resend__that_completes_leaves_one_level_up(void **state)
-{
-    (void)state;
-    struct stage s;
-    stage_open(&s, 0, 2);
-    assert_false(feed(&s, gradient(&s, 1, 1)));
-    struct gw_pkt *pkt = resend(&s, 2, 20);
-    assert_true(feed(&s, pkt));
-    assert_int_equal(pkt->agg.level, 1);
-    assert_int_equal(pkt->agg.bitmap, 1);
-    assert_int_equal(pkt->agg_flags, GW_AGG_RESEND);
-    assert_int_equal(value_of(&s, pkt), 21);
-    assert_int_equal(gw_aggregate_taken(s.aggregate), 0);
-    gw_pkt_release(&s.pool, pkt);
-    stage_close(&s);
-}
-
-/* A part of a rack, at a switch above racks: the rack's whole is in the sum, or it cannot be. */
-static void resend__of_a_lower_level_takes_along_what_its_rack_is_in(void **state)
-{
-    (void)state;
-    struct stage s;
-    stage_open(&s, 1, 3);
-    struct gw_pkt *rack = gradient(&s, 2, 20), *other = resend(&s, 1, 7), *own = resend(&s, 5, 7);
-    struct gw_pkt *again = gradient(&s, 2, 20);
-    rack->agg.level = again->agg.level = 1;
-    again->seq++;
-    assert_false(feed(&s, rack));
-    expect_passed(&s, other, 1, GW_AGG_RESEND, 7); /* of rack 0 */
-    assert_int_equal(gw_aggregate_taken(s.aggregate), 1);
-    assert_int_equal(gw_aggregate_stats(s.aggregate)->passed, 1);
-    own->agg.above[0] = 1;
-    assert_true(feed(&s, own));
-    assert_int_equal(own->agg.level, 1);
-    assert_int_equal(own->agg.bitmap, 2);
-    assert_int_equal(value_of(&s, own), 20);
-    assert_int_equal(gw_aggregate_taken(s.aggregate), 0);
-    gw_pkt_release(&s.pool, own);
-    /* One of this level is added, and takes all along. */
-    assert_false(feed(&s, again));
-    struct gw_pkt *same = resend(&s, 1, 300);
-    same->agg.level = 1;
-    same->seq++;
-    expect_passed(&s, same, 3, GW_AGG_RESEND, 320);
-    assert_int_equal(gw_aggregate_stats(s.aggregate)->partials, 2);
     stage_close(&s);
 }
 
@@ -657,32 +412,6 @@ static void leak__results_alone_reclaim_if_they_are_to(void **state)
     stage_close(&s);
 }
 
-/* As published: above the first level a resent packet frees the aggregator and takes nothing. */
-static void resend__discards_a_partial_sum_above_the_first_level(void **state)
-{
-    static const uint32_t members[] = {11, 12, 13};
-    (void)state;
-    for (uint8_t level = 0; level < 2; level++) {
-        struct stage s;
-        stage_open(&s, level, 3);
-        struct gw_aggregate_job job = {.job = JOB,
-                                       .epoch = EPOCH,
-                                       .level = level,
-                                       .fan_in = 3,
-                                       .partials = GW_AGG_PARTIALS_DISCARD,
-                                       .member_count = GW_COUNT_OF(members),
-                                       .members = members};
-        assert_int_equal(gw_aggregate_install(s.aggregate, &job), 0);
-        struct gw_pkt *first = gradient(&s, 1, 1), *again = resend(&s, 2, 20);
-        first->agg.level = again->agg.level = level;
-        assert_false(feed(&s, first));
-        expect_passed(&s, again, level ? 2 : 3, GW_AGG_RESEND, level ? 20 : 21);
-        assert_int_equal(gw_aggregate_taken(s.aggregate), 0);
-        assert_int_equal(gw_aggregate_stats(s.aggregate)->discarded, level);
-        stage_close(&s);
-    }
-}
-
 /* A sum says of all that is in it whether it was sent before a cut of the window, or after. */
 static void gradient__gathers_the_parities_of_cuts(void **state)
 {
@@ -773,11 +502,6 @@ int main(void)
         cmocka_unit_test(gradient__one_worker_completes_at_once),
         cmocka_unit_test(gradient__collisions_go_on),
         cmocka_unit_test(gradient__strangers_pass),
-        cmocka_unit_test(resend__takes_the_partial_sum_along),
-        cmocka_unit_test(resend__lets_the_rest_follow_at_once),
-        cmocka_unit_test(resend__from_elsewhere_leaves_the_sum_alone),
-        cmocka_unit_test(resend__that_completes_leaves_one_level_up),
-        cmocka_unit_test(resend__of_a_lower_level_takes_along_what_its_rack_is_in),
         cmocka_unit_test(gradient__a_higher_level_adds_racks),
         cmocka_unit_test(gradient__copies_a_sum_that_others_hold),
         cmocka_unit_test(gradient__without_a_buffer_goes_on),
@@ -790,7 +514,6 @@ int main(void)
         cmocka_unit_test(share__what_is_taken_over_is_in_no_sum),
         cmocka_unit_test(share__is_not_taken_from_those_within_it),
         cmocka_unit_test(leak__results_alone_reclaim_if_they_are_to),
-        cmocka_unit_test(resend__discards_a_partial_sum_above_the_first_level),
         cmocka_unit_test(gradient__gathers_the_parities_of_cuts),
         cmocka_unit_test(install__replaces_and_removes),
         cmocka_unit_test(install__keeps_the_workers_of_positions),
