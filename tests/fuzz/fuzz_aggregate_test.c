@@ -152,6 +152,18 @@ static bool is_answered(struct fuzz *f, struct gw_pkt *pkt)
     return false;
 }
 
+/* To the endpoint. */
+static void reach(struct fuzz *f, struct gw_pkt *pkt)
+{
+    if (pkt->q.kind == GW_PKT_PARAM)
+        gw_aggregate_parameter(f->aggregate, pkt, f->now);
+    if (pkt->src == OURS)
+        pkt->src = OURS_OUTSIDE;
+    if (pkt->dst == OURS_OUTSIDE)
+        pkt->dst = OURS;
+    gw_node_input(f->node, 0, &pkt, 1, f->now);
+}
+
 /* Through the switch, and to the endpoint if the packet goes on. */
 static void deliver(struct fuzz *f, struct gw_pkt *pkt)
 {
@@ -162,13 +174,10 @@ static void deliver(struct fuzz *f, struct gw_pkt *pkt)
     }
     if (pkt->q.kind == GW_PKT_GRAD && !gw_aggregate_gradient(f->aggregate, pkt, f->now))
         return;
-    if (pkt->q.kind == GW_PKT_PARAM)
-        gw_aggregate_parameter(f->aggregate, pkt, f->now);
-    if (pkt->src == OURS)
-        pkt->src = OURS_OUTSIDE;
-    if (pkt->dst == OURS_OUTSIDE)
-        pkt->dst = OURS;
-    gw_node_input(f->node, 0, &pkt, 1, f->now);
+    struct gw_pkt *beside = gw_aggregate_take_beside(f->aggregate);
+    if (beside)
+        reach(f, beside);
+    reach(f, pkt);
 }
 
 /* As a driver does: what is larger than a buffer is no packet. */

@@ -263,12 +263,12 @@ static void allreduce_scaling__is_exact_under_faults(void **state)
         seen.partials += result.switches.partials;
         seen.duplicates += result.switches.duplicates;
         seen.collisions += result.switches.collisions;
-        seen.passed += result.switches.passed;
+        seen.followed += result.switches.followed;
         gw_model_result_free(&result);
     }
     /* The rules that this is about were all at work. */
     assert_true(scaled && agreed && flagged && needless && resent);
-    assert_true(seen.partials && seen.duplicates && seen.collisions && seen.passed);
+    assert_true(seen.partials && seen.duplicates && seen.collisions && seen.followed);
 }
 
 static double element_at(const struct gw_model_cfg *cfg, const unsigned char *x, uint32_t i)

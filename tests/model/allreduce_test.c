@@ -233,7 +233,7 @@ static void allreduce__is_exact_under_loss_doubling_and_reordering(void **state)
         seen.partials += result.switches.partials;
         seen.duplicates += result.switches.duplicates;
         seen.collisions += result.switches.collisions;
-        seen.passed += result.switches.passed;
+        seen.followed += result.switches.followed;
         asked += result.server.asked;
         gw_model_result_free(&result);
     }
@@ -241,7 +241,7 @@ static void allreduce__is_exact_under_loss_doubling_and_reordering(void **state)
     assert_true(seen.partials);
     assert_true(seen.duplicates);
     assert_true(seen.collisions);
-    assert_true(seen.passed);
+    assert_true(seen.followed);
     assert_true(asked);
 }
 

@@ -206,45 +206,70 @@ static bool discards(struct gw_aggregate *aggregate, const struct gw_aggregate_j
     return true;
 }
 
-/* A packet of a fragment that nothing is held of here goes on, and so does all that comes later. */
-static void pass_ahead(const struct gw_aggregate_job *job, struct gw_aggregator *aggregator,
-                       const struct gw_pkt *pkt)
+/*
+ * The sum leaves as a packet of its own, which goes where `pkt` goes; false: there is none for it.
+ * In calls with a bound it stays: a server that has it leaves out whoever is late, though he may be
+ * about to come.
+ */
+static bool leave_beside(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job,
+                         const struct gw_aggregator *aggregator, const struct gw_pkt *pkt)
 {
-    if (aggregator->state != GW_AGGREGATOR_FREE || job->partials != GW_AGG_PARTIALS_KEEP)
+    struct gw_pkt *sum = aggregator->bound ? NULL : gw_pkt_claim(aggregate->cfg.pool);
+    if (!sum)
+        return false;
+    GW_ASSERT(!aggregate->beside);
+    *sum = *pkt;
+    sum->buf = GW_BUF_NONE;
+    sum->agg_flags = 0;
+    sum->q.flags &= (uint8_t)~GW_PKT_HEAD;
+    aggregator_export(aggregate, job, aggregator, sum);
+    aggregate->beside = sum;
+    return true;
+}
+
+struct gw_pkt *gw_aggregate_take_beside(struct gw_aggregate *aggregate)
+{
+    struct gw_pkt *pkt = aggregate->beside;
+    aggregate->beside = NULL;
+    return pkt;
+}
+
+/* The sum leaves with a packet that it matches. That of a lower level can carry it only if it is of
+ * a position that is in the sum already, since it is not all of that; else the sum leaves beside
+ * it. False: the sum stays. */
+static bool leave_with(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job,
+                       struct gw_aggregator *aggregator, struct gw_pkt *pkt, gw_time now)
+{
+    bool is_lower = pkt->agg.level < job->level;
+    uint32_t bits = is_lower ? above_bit(pkt->agg.above, job->level - 1) : pkt->agg.bitmap;
+    bool is_in = (aggregator->bitmap & bits) == bits;
+    if (is_lower && !is_in)
+        return leave_beside(aggregate, job, aggregator, pkt);
+    if (!is_in &&
+        (aggregator->bitmap & bits || !aggregator_add(aggregate, aggregator, pkt, bits, now)))
+        return false;
+    aggregator_export(aggregate, job, aggregator, pkt);
+    return true;
+}
+
+/* A resent packet takes the sum along, and what comes later follows at once: else the last one
+ * would wait here until somebody sends again. */
+static void resent(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job,
+                   struct gw_aggregator *aggregator, struct gw_pkt *pkt, gw_time now)
+{
+    bool meets = aggregator_matches(aggregator, pkt) && !discards(aggregate, job, aggregator);
+    bool leaves = meets && leave_with(aggregate, job, aggregator, pkt, now);
+    aggregate->stats.partials += leaves;
+    aggregate->stats.passed += meets && !leaves;
+    if (leaves)
+        gw_aggregator_free(aggregate, aggregator);
+    if (job->partials != GW_AGG_PARTIALS_KEEP ||
+        (!meets && aggregator->state != GW_AGGREGATOR_FREE))
         return;
     aggregator->job = pkt->flow;
     aggregator->seq = pkt->seq;
     aggregator->epoch = pkt->epoch;
     aggregator->is_ahead = true;
-}
-
-/*
- * A resent packet takes the sum along, and what comes later follows at once: else the last one
- * would wait here until somebody sends again. A packet of a lower level can take the sum only if
- * that has its position already, since what it carries is not all of that position; else the sum
- * goes with the next one that can.
- */
-static bool resent(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job,
-                   struct gw_aggregator *aggregator, struct gw_pkt *pkt, gw_time now)
-{
-    if (!aggregator_matches(aggregator, pkt) || discards(aggregate, job, aggregator)) {
-        pass_ahead(job, aggregator, pkt);
-        return true;
-    }
-    bool is_lower = pkt->agg.level < job->level;
-    uint32_t bits = is_lower ? above_bit(pkt->agg.above, job->level - 1) : pkt->agg.bitmap;
-    if ((aggregator->bitmap & bits) != bits &&
-        (is_lower || aggregator->bitmap & bits ||
-         !aggregator_add(aggregate, aggregator, pkt, bits, now))) {
-        aggregate->stats.passed++;
-        aggregator->is_ahead = job->partials == GW_AGG_PARTIALS_KEEP;
-        return true;
-    }
-    aggregate->stats.partials++;
-    aggregator_export(aggregate, job, aggregator, pkt);
-    gw_aggregator_free(aggregate, aggregator);
-    pass_ahead(job, aggregator, pkt);
-    return true;
 }
 
 /*
@@ -301,8 +326,10 @@ bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, g
         aggregate->stats.misplaced++;
         return true;
     }
-    if (pkt->agg_flags & GW_AGG_RESEND)
-        return resent(aggregate, job, aggregator, pkt, now);
+    if (pkt->agg_flags & GW_AGG_RESEND) {
+        resent(aggregate, job, aggregator, pkt, now);
+        return true;
+    }
     if (pkt->agg.level != job->level)
         return true; /* another switch of the tree on its way */
     uint32_t bit = pkt->agg.bitmap;
@@ -310,7 +337,8 @@ bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, g
     if (aggregator->is_ahead && aggregator_means(aggregator, pkt)) {
         aggregate->stats.followed++;
         pkt->agg_flags |= GW_AGG_RESEND;
-        return resent(aggregate, job, aggregator, pkt, now);
+        resent(aggregate, job, aggregator, pkt, now);
+        return true;
     }
     if (aggregator->state == GW_AGGREGATOR_FREE ||
         (!is_match && yields(aggregate, aggregator, job))) {

@@ -80,7 +80,7 @@ struct gw_aggregate_stats {
     uint64_t collisions; /* found the aggregator taken by another fragment */
     uint64_t yielded;    /* taken over from a job above its share by one below */
     uint64_t duplicates; /* were there already */
-    uint64_t partials;   /* resent ones that took a partial sum along */
+    uint64_t partials;   /* resent ones that took a partial sum along, or beside them */
     uint64_t followed;   /* went after a resent one of its fragment, with what was held by then */
     uint64_t passed;     /* resent ones that had to leave a partial sum where it was */
     uint64_t discarded;  /* partial sums thrown away for a resent one (GW_AGG_PARTIALS_DISCARD) */
@@ -118,9 +118,13 @@ const struct gw_aggregate_job *gw_aggregate_job(struct gw_aggregate *aggregate, 
 void gw_aggregate_fetch(const struct gw_aggregate *aggregate, const struct gw_pkt *pkt);
 
 /*
- * Handles a gradient packet. True: forward it (it may carry a sum now); false: it was consumed.
+ * Handles a gradient packet. True: forward it (it may carry a sum now), and before the next one
+ * take what leaves beside it; false: it was consumed.
  */
 bool gw_aggregate_gradient(struct gw_aggregate *aggregate, struct gw_pkt *pkt, gw_time now);
+
+/* A sum that leaves beside the packet that is forwarded, and becomes the caller's; or NULL. */
+struct gw_pkt *gw_aggregate_take_beside(struct gw_aggregate *aggregate);
 
 /*
  * How many workers a gradient stands for that leaves this switch; GW_AGGREGATE_WORKERS_ALL: of a

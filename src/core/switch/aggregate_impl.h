@@ -40,6 +40,7 @@ struct gw_aggregate {
     struct gw_aggregate_job *last_job; /* that was looked up, so that a train costs one look */
     uint32_t member_count;
     uint32_t taken;
+    struct gw_pkt *beside; /* waits to be taken, or NULL */
     struct gw_aggregate_stats stats;
 };
 

@@ -189,6 +189,14 @@ static void begin_burst(struct gw_switch *sw, const struct gw_pkt *pkt, uint16_t
         notice(sw, pkt, &hop, workers, now);
 }
 
+/* A sum makes room for a packet that goes the same way. */
+static void leave_beside(struct gw_switch *sw, struct gw_pkt *sum, uint16_t in, gw_time now)
+{
+    struct gw_switch_hop hop = {.in = in, .has_begun = true};
+    gw_switch_route_find(&sw->route, sum, &hop);
+    leave(sw, sum, &hop, now);
+}
+
 /* Adds up or multiplies a packet of a job. True: it goes on, and its way is still to be found,
  * which most that are added up do not need. */
 static bool aggregate(struct gw_switch *sw, struct gw_pkt *pkt, enum gw_switch_traffic traffic,
@@ -201,6 +209,8 @@ static bool aggregate(struct gw_switch *sw, struct gw_pkt *pkt, enum gw_switch_t
         gw_switch_aggregate(&sw->aggregate, pkt, traffic, &copies, now);
     if (verdict == GW_SWITCH_COPY)
         leave_to_each(sw, pkt, in, &copies, now);
+    if (verdict == GW_SWITCH_PASS && copies.beside)
+        leave_beside(sw, copies.beside, in, now);
     return verdict == GW_SWITCH_PASS;
 }
 

@@ -23,7 +23,7 @@ static enum gw_switch_verdict multiply(const struct gw_switch_aggregate *stage,
     if (!job || job->epoch != pkt->epoch || pkt->agg_flags & GW_AGG_UNICAST ||
         !is_member(job, pkt->dst))
         return GW_SWITCH_PASS;
-    *copies = (struct gw_switch_copies){job->members, job->member_count};
+    *copies = (struct gw_switch_copies){.dsts = job->members, .count = job->member_count};
     return GW_SWITCH_COPY;
 }
 
@@ -58,10 +58,13 @@ enum gw_switch_verdict gw_switch_aggregate(struct gw_switch_aggregate *stage, st
         return copies->count ? GW_SWITCH_COPY : GW_SWITCH_TAKEN;
     }
     enum gw_switch_verdict verdict = GW_SWITCH_PASS;
+    copies->beside = NULL;
     if (pkt->q.kind == GW_PKT_PARAM)
         verdict = multiply(stage, pkt, copies, now);
     else if (!gw_aggregate_gradient(stage->aggregators, pkt, now))
         verdict = GW_SWITCH_TAKEN;
+    else
+        copies->beside = gw_aggregate_take_beside(stage->aggregators);
     if (!gw_switch_timer_is_armed(stage->timers, GW_SWITCH_TIMER_SWEEP))
         arm_sweep(stage, now);
     return verdict;

@@ -16,13 +16,14 @@ struct gw_switch_aggregate {
     struct gw_switch_timers *timers;
 };
 
-/* Where a packet goes that is multiplied; at least one address, until a job changes. */
+/* What else leaves. */
 struct gw_switch_copies {
-    const uint32_t *dsts;
+    const uint32_t *dsts; /* with GW_SWITCH_COPY: at least one address, until a job changes */
     uint32_t count;
+    struct gw_pkt *beside; /* with GW_SWITCH_PASS: a sum that goes the same way, or NULL */
 };
 
-/* Takes a packet of GW_TRAFFIC_TENSOR or GW_TRAFFIC_SLOT. `copies` is set with GW_SWITCH_COPY. */
+/* Takes a packet of GW_TRAFFIC_TENSOR or GW_TRAFFIC_SLOT. */
 enum gw_switch_verdict gw_switch_aggregate(struct gw_switch_aggregate *stage, struct gw_pkt *pkt,
                                            enum gw_switch_traffic traffic,
                                            struct gw_switch_copies *copies, gw_time now);

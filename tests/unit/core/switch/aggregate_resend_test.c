@@ -67,8 +67,21 @@ static void resend__lets_the_rest_follow_at_once(void **state)
     stage_close(&s);
 }
 
-/* It met nothing that it could take along: what comes later does not wait for it, and does not
- * leave what is there. */
+/* The sum of other racks leaves beside a part of this one, and says nothing of that. */
+static void expect_beside(struct stage *s, uint32_t bitmap, uint8_t flags, int32_t value)
+{
+    struct gw_pkt *sum = gw_aggregate_take_beside(s->aggregate);
+    assert_non_null(sum);
+    assert_null(gw_aggregate_take_beside(s->aggregate));
+    assert_int_equal(sum->agg.level, 1);
+    assert_int_equal(sum->agg.bitmap, bitmap);
+    assert_int_equal(sum->agg_flags, flags);
+    assert_int_equal(value_of(s, sum), value);
+    gw_pkt_release(&s->pool, sum);
+}
+
+/* It met nothing that it could take along: what comes later does not wait for it, and what was
+ * there does not stay. */
 static void resend__that_takes_nothing_lets_the_rest_follow_as_well(void **state)
 {
     (void)state;
@@ -88,12 +101,17 @@ static void resend__that_takes_nothing_lets_the_rest_follow_as_well(void **state
         lower = resend(&s, 1, 7);
         lower->seq = second->seq = last->seq = lower->seq + 1;
         lower->index = second->index = last->index = lower->index + 1;
+        lower->agg_flags |= GW_AGG_COLLISION | GW_AGG_ECN;
+        second->agg_flags = GW_AGG_EVEN;
         assert_false(feed(&s, second));
-        expect_passed(&s, lower, 1, GW_AGG_RESEND, 7);
-        if (keeps)
-            expect_passed(&s, last, 5, GW_AGG_RESEND, 301);
-        else
+        expect_passed(&s, lower, 1, GW_AGG_RESEND | GW_AGG_COLLISION | GW_AGG_ECN, 7);
+        if (keeps) {
+            expect_beside(&s, 4, GW_AGG_EVEN, 300);
+            expect_passed(&s, last, 1, GW_AGG_RESEND, 1);
+        } else {
+            assert_null(gw_aggregate_take_beside(s.aggregate));
             assert_false(feed(&s, last));
+        }
         assert_int_equal(gw_aggregate_taken(s.aggregate), keeps ? 0 : 2);
         assert_int_equal(gw_aggregate_stats(s.aggregate)->followed, keeps ? 2 : 0);
         stage_close(&s);
@@ -142,14 +160,11 @@ static void resend__of_a_lower_level_takes_along_what_its_rack_is_in(void **stat
     (void)state;
     struct stage s;
     stage_open(&s, 1, 3);
-    struct gw_pkt *rack = gradient(&s, 2, 20), *other = resend(&s, 1, 7), *own = resend(&s, 5, 7);
+    struct gw_pkt *rack = gradient(&s, 2, 20), *own = resend(&s, 5, 7);
     struct gw_pkt *again = gradient(&s, 2, 20);
     rack->agg.level = again->agg.level = 1;
     again->seq++;
     assert_false(feed(&s, rack));
-    expect_passed(&s, other, 1, GW_AGG_RESEND, 7); /* of rack 0 */
-    assert_int_equal(gw_aggregate_taken(s.aggregate), 1);
-    assert_int_equal(gw_aggregate_stats(s.aggregate)->passed, 1);
     own->agg.above[0] = 1;
     assert_true(feed(&s, own));
     assert_int_equal(own->agg.level, 1);
@@ -165,6 +180,33 @@ static void resend__of_a_lower_level_takes_along_what_its_rack_is_in(void **stat
     expect_passed(&s, same, 3, GW_AGG_RESEND, 320);
     assert_int_equal(gw_aggregate_stats(s.aggregate)->partials, 2);
     stage_close(&s);
+}
+
+/* Without a packet for the sum, or in a call with a bound, it stays, until the next one that can
+ * takes it along. */
+static void resend__leaves_a_sum_to_the_next_one(void **state)
+{
+    (void)state;
+    for (uint8_t bound = 0; bound < 2; bound++) {
+        struct stage s;
+        stage_open(&s, 1, 3);
+        struct gw_pkt *rack = gradient(&s, 2, 20), *lower = resend(&s, 1, 7);
+        struct gw_pkt *last = gradient(&s, 1, 1), *others[PKTS];
+        uint32_t count = 0;
+        rack->agg.level = last->agg.level = 1;
+        rack->agg.bound = bound;
+        assert_false(feed(&s, rack));
+        while (!bound && (others[count] = gw_pkt_claim(&s.pool)))
+            count++;
+        assert_true(feed(&s, lower));
+        assert_null(gw_aggregate_take_beside(s.aggregate));
+        assert_int_equal(gw_aggregate_stats(s.aggregate)->passed, 1);
+        expect_passed(&s, last, 3, GW_AGG_RESEND, 21);
+        gw_pkt_release(&s.pool, lower);
+        while (count > 0)
+            gw_pkt_release(&s.pool, others[--count]);
+        stage_close(&s);
+    }
 }
 
 /* As published: above the first level a resent packet frees the aggregator and takes nothing. */
@@ -194,6 +236,7 @@ int main(void)
         cmocka_unit_test(resend__from_elsewhere_leaves_the_sum_alone),
         cmocka_unit_test(resend__that_completes_leaves_one_level_up),
         cmocka_unit_test(resend__of_a_lower_level_takes_along_what_its_rack_is_in),
+        cmocka_unit_test(resend__leaves_a_sum_to_the_next_one),
         cmocka_unit_test(resend__discards_a_partial_sum_above_the_first_level),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
