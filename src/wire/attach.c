@@ -18,12 +18,14 @@ enum {
     OFFSET_RANK = 54,
     OFFSET_FLAGS = 56, /* and the role above them */
     ROLE_SHIFT = 7,
+    FLAGS_ROOM = 127,
     OFFSET_NOTICE = 57,
     OFFSET_ENTROPIES = 58,
     OFFSET_NUMBER = 60,
     OFFSET_KEY_ID = 64,
     OFFSET_REASON = 72,
-    OFFSET_GROUP = 76,
+    OFFSET_GROUP = 76, /* of ASK: the table's sum */
+    TABLE_SIZE = 4,
     OFFSET_GROUP_COOKIE = 92, /* of ASK: the responder's */
     OFFSET_GROUP_PORT = 100,
     OFFSET_MTU = 102,
@@ -66,7 +68,8 @@ bool gw_attach_is_same_group(const struct gw_attach_group *a, const struct gw_at
            memcmp(a->address, b->address, sizeof(a->address)) == 0;
 }
 
-/* Of ACCEPT; the zeros of all other messages are no group. In ASK a cookie is there without one. */
+/* Of ACCEPT; the zeros of all other messages are no group. In ASK a table and a cookie are there
+ * without one. */
 static bool read_group(const uint8_t *bytes, struct gw_attach_group *group)
 {
     static const struct gw_attach_group none;
@@ -74,6 +77,8 @@ static bool read_group(const uint8_t *bytes, struct gw_attach_group *group)
     group->cookie = asks ? 0 : gw_octets_get(bytes + OFFSET_GROUP_COOKIE, 8);
     group->port = (uint16_t)gw_octets_get(bytes + OFFSET_GROUP_PORT, 2);
     memcpy(group->address, bytes + OFFSET_GROUP, sizeof(group->address));
+    if (asks)
+        memset(group->address, 0, TABLE_SIZE);
     bool is_group = group->port && bytes[OFFSET_STEP] == GW_ATTACH_ACCEPT;
     return is_group || gw_attach_is_same_group(group, &none);
 }
@@ -112,16 +117,17 @@ int gw_attach_decode(const uint8_t *bytes, uint32_t length, struct gw_attach_msg
                 .rtt = (uint16_t)gw_octets_get(bytes + OFFSET_WAY_RTT, 2)},
         .step = bytes[OFFSET_STEP],
         .role = bytes[OFFSET_FLAGS] >> ROLE_SHIFT,
-        .flags = bytes[OFFSET_FLAGS] & GW_ATTACH_FLAGS,
+        .flags = bytes[OFFSET_FLAGS] & FLAGS_ROOM,
         .notice = bytes[OFFSET_NOTICE],
         .life = asks ? last : 0,
+        .table = asks ? (uint32_t)gw_octets_get(bytes + OFFSET_GROUP, TABLE_SIZE) : 0,
         .reason = (uint8_t)reason,
     };
     memcpy(msg->session, bytes + OFFSET_SESSION, sizeof(msg->session));
     memcpy(msg->proof, bytes + OFFSET_PROOF, sizeof(msg->proof));
     bool is_good = read_group(bytes, &msg->group) && read_silence(bytes, &msg->way.silence) &&
-                   msg->step < GW_ATTACH_STEPS && msg->notice < GW_ATTACH_NOTICES &&
-                   reason < GW_ATTACH_REASONS &&
+                   msg->step < GW_ATTACH_STEPS && msg->flags <= GW_ATTACH_FLAGS &&
+                   msg->notice < GW_ATTACH_NOTICES && reason < GW_ATTACH_REASONS &&
                    (reason != GW_ATTACH_OK) == (msg->step == GW_ATTACH_REFUSE) &&
                    (msg->address != 0 || msg->step == GW_ATTACH_REFUSE) && msg->entropies >= 1 &&
                    msg->mtu >= 1 && msg->mtu <= GW_WIRE_PAYLOAD_MAX;
@@ -147,6 +153,8 @@ void gw_attach_encode(const struct gw_attach_msg *msg, uint8_t *bytes)
     gw_octets_put(bytes + OFFSET_NUMBER, msg->number, 4);
     gw_octets_put(bytes + OFFSET_KEY_ID, msg->key_id, 8);
     memcpy(bytes + OFFSET_GROUP, msg->group.address, sizeof(msg->group.address));
+    if (msg->step == GW_ATTACH_ASK)
+        gw_octets_put(bytes + OFFSET_GROUP, msg->table, TABLE_SIZE);
     gw_octets_put(bytes + OFFSET_GROUP_COOKIE,
                   msg->step == GW_ATTACH_ASK ? msg->told_cookie : msg->group.cookie, 8);
     gw_octets_put(bytes + OFFSET_GROUP_PORT, msg->group.port, 2);

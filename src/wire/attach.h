@@ -29,6 +29,7 @@
  *  72 |   ASK: random number of the initiator's life; REFUSE: reason   |
  *     +---------------------------------------------------------------+
  *  76 |     ACCEPT: group by which results come to many at once       |
+ *     |   ASK: sum of the table of ranks that I have; 0: none; zeros   |
  *     +---------------------------------------------------------------+
  *  92 |             ACCEPT: cookie in packets to the group            |
  *     |    ASK: cookie in packets to you; 0: you have told me none    |
@@ -112,10 +113,8 @@ enum gw_attach_flag {
     GW_ATTACH_HEARS = 4,         /* of ASK: what you send to the group that you told me arrives */
     GW_ATTACH_TABLE = 8,         /* you are my job's registrar: send me the table of ranks */
     GW_ATTACH_ENCRYPTED = 16,    /* and encrypted; never without AUTHENTICATED */
-    GW_ATTACH_AGAIN = 32,  /* of TABLE: I had a seat with you, or with whoever was the registrar
-                              before, */
-    GW_ATTACH_MET = 64,    /* and have the table */
-    GW_ATTACH_FLAGS = 127, /* seven bits */
+    GW_ATTACH_AGAIN = 32, /* of TABLE: I had a seat with you, or with the registrar before you */
+    GW_ATTACH_FLAGS = 63, /* there is room for seven */
 };
 
 enum gw_attach_reason {
@@ -171,6 +170,7 @@ struct gw_attach_msg {
     struct gw_attach_group group; /* of ACCEPT */
     uint32_t address;
     uint32_t job;
+    uint32_t table;  /* of ASK: gw_ranks_table_sum(); 0: I have none */
     uint32_t life;   /* of ASK: who begins another has lost the sessions of the one before */
     uint32_t number; /* of ASK; of the answers: of the question that they answer */
     uint16_t mtu;

@@ -73,6 +73,15 @@ static void say(struct fuzz *f)
         gw_test_deliver(f->host.endpoint, 1 + what / 8 % ADDRESSES, tag, bytes, &f->steps);
 }
 
+/* Of those who come to addresses from 1 on, or from 2 on, in the order of ranks. */
+static uint32_t table_of(uint8_t who)
+{
+    struct gw_rank_place places[WORLD] = {{.address = 0}};
+    for (uint32_t rank = 0; rank < WORLD; rank++)
+        places[rank].address = 1 + rank + (who >= 192);
+    return gw_ranks_table_sum(places, WORLD);
+}
+
 static void step(struct fuzz *f)
 {
     uint8_t what = gw_test_step(&f->steps), who = gw_test_step(&f->steps);
@@ -80,9 +89,8 @@ static void step(struct fuzz *f)
         .place = {.address = who / 8 % (ADDRESSES + 1)},
         .rank = who % (WORLD + 1),
         .notice = what / 8 % 8 ? 0 : GW_NOTICE_FORMULA + 15,
-        .past = what & 128  ? GW_RANK_MET
-                : what & 64 ? GW_RANK_SEATED
-                            : GW_RANK_NEW,
+        .was_seated = what & 64,
+        .table = what & 128 ? table_of(who) : 0,
         .path =
             {.brtt = GW_US, .brtt_max = GW_US, .rate_bps = 1000000000, .bdp = 10000, .mtu = 1000},
     };

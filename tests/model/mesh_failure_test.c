@@ -73,7 +73,7 @@ static void mesh_fail__is_told_before_the_table_has_come(void **state)
     (void)state;
     struct model m;
     model_open(&m, &(struct setup){.world = 2});
-    assert_int_equal(come_at(&m, 1, &m.places[1], GW_RANK_NEW), GW_JOB_OK);
+    assert_int_equal(come_at(&m, 1, &m.places[1], IS_NEW), GW_JOB_OK);
     come(&m, 0);
     model_run_for(&m, 100 * GW_US);
     assert_int_equal(gw_mesh_state(m.ranks[0].mesh), GW_MESH_MET);
@@ -231,7 +231,7 @@ static void registrar__begins_again(void **state)
         come(&m, 1);
         assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_ENDED);
         struct gw_rank_place new[2] = {{.address = 101}, {.address = 102}};
-        assert_int_equal(come_at(&m, 1, &new[1], GW_RANK_NEW), GW_JOB_OK);
+        assert_int_equal(come_at(&m, 1, &new[1], IS_NEW), GW_JOB_OK);
         assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_COLLECTING);
         assert_int_equal(gw_registrar_present(m.registrar), 1);
         gw_registrar_gone(m.registrar, address_of(1), gw_mem_now(m.mem)); /* nobody any more */
@@ -267,7 +267,7 @@ static void registrar__does_not_listen_to_the_last_job(void **state)
         model_run_for(&m, 3 * LATENCY + GW_US); /* the registrar has it, rank 1 not yet */
         assert_int_equal(gw_mesh_state(m.ranks[1].mesh), GW_MESH_MET);
         assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_ENDED);
-        assert_int_equal(come_at(&m, 0, &new, GW_RANK_NEW), GW_JOB_OK);
+        assert_int_equal(come_at(&m, 0, &new, IS_NEW), GW_JOB_OK);
         give_up(&m, 1, GW_JOB_OVERFLOW, 0);
         model_run(&m);
         assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_COLLECTING);
@@ -284,18 +284,18 @@ static void registrar_come__refuses(void **state)
     model_open(&m, &(struct setup){.world = 3, .notice = 4});
     struct gw_registrar *registrar = m.registrar;
     struct gw_rank_place nowhere = {.address = 0};
-    assert_int_equal(come_at(&m, 3, &m.places[0], GW_RANK_NEW), GW_JOB_RANK);
-    assert_int_equal(come_at(&m, 0, &nowhere, GW_RANK_NEW), GW_JOB_RANK);
+    assert_int_equal(come_at(&m, 3, &m.places[0], IS_NEW), GW_JOB_RANK);
+    assert_int_equal(come_at(&m, 0, &nowhere, IS_NEW), GW_JOB_RANK);
     come(&m, 0);
-    assert_int_equal(come_at(&m, 0, &m.places[1], GW_RANK_NEW), GW_JOB_RANK);
-    assert_int_equal(come_at(&m, 1, &m.places[0], GW_RANK_NEW), GW_JOB_RANK);
+    assert_int_equal(come_at(&m, 0, &m.places[1], IS_NEW), GW_JOB_RANK);
+    assert_int_equal(come_at(&m, 1, &m.places[0], IS_NEW), GW_JOB_RANK);
     m.setup.notice = 5;
-    assert_int_equal(come_at(&m, 1, &m.places[1], GW_RANK_NEW), GW_JOB_NOTICE);
+    assert_int_equal(come_at(&m, 1, &m.places[1], IS_NEW), GW_JOB_NOTICE);
     m.setup.notice = 4;
     assert_int_equal(gw_registrar_present(registrar), 1);
     come(&m, 1);
     come(&m, 2);
-    assert_int_equal(come_at(&m, 1, &m.places[4], GW_RANK_NEW), GW_JOB_RANK);
+    assert_int_equal(come_at(&m, 1, &m.places[4], IS_NEW), GW_JOB_RANK);
     assert_int_equal(gw_registrar_present(registrar), 3);
     model_run(&m);
     expect_state(&m, GW_MESH_MET);
@@ -351,7 +351,7 @@ static void registrar__knows_an_address_of_the_last_job(void **state)
         leave(&m, 1);
         model_run(&m);
         assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_ENDED);
-        assert_int_equal(come_at(&m, is_other, &m.places[0], GW_RANK_NEW), GW_JOB_OK);
+        assert_int_equal(come_at(&m, is_other, &m.places[0], IS_NEW), GW_JOB_OK);
         assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_COLLECTING);
         assert_int_equal(gw_registrar_present(m.registrar), 1);
         gw_registrar_gone(m.registrar, address_of(0), gw_mem_now(m.mem));
@@ -378,16 +378,16 @@ static void registrar__does_not_mix_two_jobs(void **state)
             come(&m, 0);
             come(&m, 2);
         }
-        assert_int_equal(come_at(&m, 1, &new, GW_RANK_NEW), GW_JOB_OK);
-        assert_int_equal(come_at(&m, 1, &m.places[1], GW_RANK_MET), GW_JOB_LOST);
-        assert_int_equal(come_at(&m, 2, &older, GW_RANK_MET), GW_JOB_LOST);
+        assert_int_equal(come_at(&m, 1, &new, IS_NEW), GW_JOB_OK);
+        assert_int_equal(come_at(&m, 1, &m.places[1], HAS_MET), GW_JOB_LOST);
+        assert_int_equal(come_at(&m, 2, &older, HAS_MET), GW_JOB_LOST);
         assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_COLLECTING);
         assert_int_equal(gw_registrar_present(m.registrar), 1);
         model_run(&m);
         if (!is_first)
             expect_all(&m, &(struct gw_mesh_failure){GW_JOB_LOST, 1, 3});
         gw_registrar_gone(m.registrar, 101, gw_mem_now(m.mem));
-        assert_int_equal(come_at(&m, 2, &older, GW_RANK_MET), GW_JOB_LOST);
+        assert_int_equal(come_at(&m, 2, &older, HAS_MET), GW_JOB_LOST);
         model_close(&m);
     }
 }
@@ -399,12 +399,61 @@ static void registrar__keeps_who_has_met_nobody(void **state)
     struct model m;
     model_open(&m, &(struct setup){.world = 3});
     const struct gw_rank_place met = {.address = 101}, other = {.address = 102};
-    assert_int_equal(come_at(&m, 0, &met, GW_RANK_MET), GW_JOB_OK);
-    assert_int_equal(come_at(&m, 1, &m.places[1], GW_RANK_SEATED), GW_JOB_OK);
-    assert_int_equal(come_at(&m, 2, &m.places[2], GW_RANK_NEW), GW_JOB_OK);
+    assert_int_equal(come_at(&m, 0, &met, HAS_MET), GW_JOB_OK);
+    assert_int_equal(come_at(&m, 1, &m.places[1], WAS_SEATED), GW_JOB_OK);
+    assert_int_equal(come_at(&m, 2, &m.places[2], IS_NEW), GW_JOB_OK);
     assert_int_equal(gw_registrar_present(m.registrar), 2);
-    assert_int_equal(come_at(&m, 0, &other, GW_RANK_NEW), GW_JOB_OK);
+    assert_int_equal(come_at(&m, 0, &other, IS_NEW), GW_JOB_OK);
     assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_RUNNING);
+    model_close(&m);
+}
+
+/* Who was seated at another home, and nowhere else, is of the job of those who come with a table
+ * only if it is in that. Else they are dismissed when all have come, and it stays. */
+static void registrar__compares_tables_when_all_have_come(void **state)
+{
+    (void)state;
+    const struct gw_rank_place other = {.address = 101};
+    for (uint32_t is_other = 0; is_other < 2; is_other++) {
+        struct model m;
+        open_met(&m, &(struct setup){.world = 3});
+        home_die(&m);
+        if (is_other)
+            die(&m, 1);
+        for (uint32_t rank = 0; rank < 3; rank++)
+            if (rank != 1 || !is_other)
+                gw_mesh_registrar_down(m.ranks[rank].mesh, gw_mem_now(m.mem));
+        home_return(&m);
+        const struct gw_rank_place *place = is_other ? &other : &m.places[1];
+        assert_int_equal(come_at(&m, 1, place, WAS_SEATED), GW_JOB_OK);
+        come(&m, 0);
+        come(&m, 2);
+        model_run(&m);
+        assert_int_equal(gw_registrar_phase(m.registrar),
+                         is_other ? GW_REGISTRAR_COLLECTING : GW_REGISTRAR_RUNNING);
+        assert_int_equal(gw_registrar_present(m.registrar), is_other ? 1 : 3);
+        if (is_other)
+            expect_all(&m, &(struct gw_mesh_failure){GW_JOB_LOST, 1, 3});
+        else
+            expect_state(&m, GW_MESH_MET);
+        model_close(&m);
+    }
+}
+
+/* Somebody new with whom the others could not go on does not end their job. */
+static void registrar__refuses_a_new_one_before_it_dismisses(void **state)
+{
+    (void)state;
+    struct model m;
+    model_open(&m, &(struct setup){.world = 3});
+    const struct gw_rank_place met = {.address = 101}, last = {.address = 102};
+    assert_int_equal(come_at(&m, 0, &met, HAS_MET), GW_JOB_OK);
+    assert_int_equal(come_at(&m, 1, &m.places[1], WAS_SEATED), GW_JOB_OK);
+    m.setup.notice = GW_NOTICE_FORMULA + 1;
+    assert_int_equal(come_at(&m, 2, &m.places[2], IS_NEW), GW_JOB_NOTICE);
+    assert_int_equal(gw_registrar_present(m.registrar), 2);
+    m.setup.notice = 0;
+    assert_int_equal(come_at(&m, 2, &last, HAS_MET), GW_JOB_OK);
     model_close(&m);
 }
 
@@ -418,8 +467,8 @@ static void registrar__knows_that_a_job_has_ended(void **state)
     leave_all(&m);
     model_run(&m);
     assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_ENDED);
-    assert_int_equal(come_at(&m, 1, &older, GW_RANK_MET), GW_JOB_LOST);
-    assert_int_equal(come_at(&m, 1, &older, GW_RANK_SEATED), GW_JOB_OK);
+    assert_int_equal(come_at(&m, 1, &older, HAS_MET), GW_JOB_LOST);
+    assert_int_equal(come_at(&m, 1, &older, WAS_SEATED), GW_JOB_OK);
     assert_int_equal(gw_registrar_present(m.registrar), 1);
     model_close(&m);
 }
@@ -431,8 +480,8 @@ static void registrar__knows_who_has_met_others(void **state)
     struct model m;
     open_met(&m, &(struct setup){.world = 2});
     const struct gw_rank_place older = {.address = 101};
-    assert_int_equal(come_at(&m, 1, &older, GW_RANK_NEW), GW_JOB_RANK);
-    assert_int_equal(come_at(&m, 1, &older, GW_RANK_MET), GW_JOB_LOST);
+    assert_int_equal(come_at(&m, 1, &older, IS_NEW), GW_JOB_RANK);
+    assert_int_equal(come_at(&m, 1, &older, HAS_MET), GW_JOB_LOST);
     come(&m, 1); /* itself */
     model_run(&m);
     expect_state(&m, GW_MESH_MET);
@@ -448,7 +497,7 @@ static void mesh__refuses_a_table_without_itself(void **state)
     struct gw_rank_place swapped[2] = {m.places[1], m.places[0]};
     for (uint16_t rank = 0; rank < 2; rank++) {
         gw_mesh_set_registrar(m.ranks[rank].mesh, address_of(HOME), &m.path, gw_mem_now(m.mem));
-        assert_int_equal(come_at(&m, rank, &swapped[rank], GW_RANK_NEW), GW_JOB_OK);
+        assert_int_equal(come_at(&m, rank, &swapped[rank], IS_NEW), GW_JOB_OK);
     }
     model_run_for(&m, GW_MS);
     for (uint32_t rank = 0; rank < 2; rank++)
@@ -476,6 +525,8 @@ int main(void)
         cmocka_unit_test(registrar__does_not_mix_two_jobs),
         cmocka_unit_test(registrar__knows_who_has_met_others),
         cmocka_unit_test(registrar__keeps_who_has_met_nobody),
+        cmocka_unit_test(registrar__compares_tables_when_all_have_come),
+        cmocka_unit_test(registrar__refuses_a_new_one_before_it_dismisses),
         cmocka_unit_test(registrar__knows_that_a_job_has_ended),
         cmocka_unit_test(registrar__finds_the_threshold_of_all),
     };

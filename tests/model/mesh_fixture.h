@@ -319,15 +319,23 @@ static inline void model_run_for(struct model *m, gw_time time)
     model_run_until(m, gw_time_add(gw_mem_now(m->mem), time));
 }
 
+/* What a process says of its past. */
+enum past {
+    IS_NEW,
+    WAS_SEATED,
+    HAS_MET, /* the model's ranks */
+};
+
 /* A process that announces bursts as the others do comes to the registrar. */
 static inline enum gw_job_reason come_at(struct model *m, uint32_t rank,
-                                         const struct gw_rank_place *place, enum gw_rank_past past)
+                                         const struct gw_rank_place *place, enum past past)
 {
     const struct gw_registrar_rank who = {
         .place = *place,
         .rank = (uint16_t)rank,
         .notice = m->setup.notice,
-        .past = past,
+        .was_seated = past != IS_NEW,
+        .table = past == HAS_MET ? gw_ranks_table_sum(m->places, (uint16_t)m->setup.world) : 0,
         .path = m->path,
     };
     return gw_registrar_come(m->registrar, &who, gw_mem_now(m->mem));
@@ -338,8 +346,7 @@ static inline void come(struct model *m, uint32_t rank)
 {
     gw_time now = gw_mem_now(m->mem);
     bool has_met = gw_mesh_place(m->ranks[rank].mesh, rank);
-    assert_int_equal(come_at(m, rank, &m->places[rank], has_met ? GW_RANK_MET : GW_RANK_NEW),
-                     GW_JOB_OK);
+    assert_int_equal(come_at(m, rank, &m->places[rank], has_met ? HAS_MET : IS_NEW), GW_JOB_OK);
     gw_mesh_set_registrar(m->ranks[rank].mesh, address_of(HOME), &m->path, now);
     if (m->setup.is_bare && gw_mesh_state(m->ranks[rank].mesh) == GW_MESH_MEETING)
         gw_mesh_know(m->ranks[rank].mesh, m->places, 0, now);

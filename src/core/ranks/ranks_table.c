@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/prng.h"
 #include "core/notice.h"
 #include "wire/octets.h"
 
@@ -15,6 +16,14 @@ enum {
 
 _Static_assert((int)AT_LOCATOR + (int)GW_LOCATOR_SIZE == (int)GW_RANKS_TABLE_ENTRY_SIZE,
                "an entry has no holes");
+
+uint32_t gw_ranks_table_sum(const struct gw_rank_place *places, uint16_t world)
+{
+    uint64_t sum = world;
+    for (uint32_t rank = 0; rank < world; rank++)
+        sum = gw_mix64(sum ^ places[rank].address);
+    return (uint32_t)(sum >> 32) | 1;
+}
 
 static void write_header(uint16_t world, uint8_t notice_units, uint8_t *bytes)
 {

@@ -41,6 +41,9 @@ static inline size_t gw_ranks_table_size(uint32_t world)
     return (size_t)GW_RANKS_TABLE_ENTRY_SIZE * (1 + (size_t)world);
 }
 
+/* A number that tells one table's ranks from another's; never 0. */
+uint32_t gw_ranks_table_sum(const struct gw_rank_place *places, uint16_t world);
+
 void gw_ranks_table_write(const struct gw_rank_place *places, uint16_t world, uint8_t notice_units,
                           uint8_t *bytes);
 

@@ -170,12 +170,63 @@ static bool all_live(const struct gw_registrar *registrar, gw_time now)
     return true;
 }
 
+/* Whether somebody of the present job has the seat. */
+static bool is_taken(const struct gw_registrar *registrar, uint32_t rank)
+{
+    return rank < registrar->cfg.world && registrar->places[rank].address != 0 &&
+           !registrar->seats[rank].is_old;
+}
+
+/* Whoever has the seat is of a job that has ended. */
+static void make_old(struct gw_registrar *registrar, uint32_t rank)
+{
+    struct gw_seat *seat = &registrar->seats[rank];
+    if (!seat->is_here) {
+        clear(registrar, rank);
+        return;
+    }
+    registrar->present -= !seat->is_old;
+    seat->is_old = true;
+}
+
+/* Those who have met, in another table than `table`, are of a job that is over: another process is
+ * in place of `lost`. Returns whether there are any. */
+static bool dismiss_older(struct gw_registrar *registrar, uint32_t table, uint32_t lost)
+{
+    bool has_any = false;
+    for (uint32_t rank = 0; rank < registrar->cfg.world; rank++) {
+        struct gw_seat *seat = &registrar->seats[rank];
+        if (!is_taken(registrar, rank) || seat->table == 0 || seat->table == table)
+            continue;
+        has_any = registrar->is_newer = true;
+        registrar->failure = (struct gw_mesh_failure){
+            .reason = GW_JOB_LOST, .about = lost, .found_by = registrar->cfg.world};
+        registrar->byes -= seat->has_said_bye;
+        if (seat->is_here)
+            gw_registrar_owe(registrar, rank, GW_OWED_FAILURE);
+        make_old(registrar, rank);
+    }
+    return has_any;
+}
+
+/* The first rank that came without a table; `world`: there is none. */
+static uint32_t without_table(const struct gw_registrar *registrar)
+{
+    uint32_t rank = 0;
+    while (rank < registrar->cfg.world && registrar->seats[rank].table)
+        rank++;
+    return rank;
+}
+
 /* Begins when all have come: not with one that was killed, and whose successor is on its way. */
 static void begin_if_complete(struct gw_registrar *registrar, gw_time now)
 {
     const struct gw_registrar_cfg *cfg = &registrar->cfg;
     if (registrar->phase != GW_REGISTRAR_COLLECTING || registrar->present != cfg->world ||
         !all_live(registrar, now))
+        return;
+    if (dismiss_older(registrar, gw_ranks_table_sum(registrar->places, cfg->world),
+                      without_table(registrar)))
         return;
     const struct gw_notice_path path = notice_path_of(registrar);
     uint8_t units;
@@ -189,18 +240,6 @@ static void begin_if_complete(struct gw_registrar *registrar, gw_time now)
     for (uint32_t rank = 0; rank < cfg->world; rank++)
         gw_registrar_owe(registrar, rank, GW_OWED_TABLE);
     end_if_all_leave(registrar);
-}
-
-/* Whoever has the seat is of a job that has ended. */
-static void make_old(struct gw_registrar *registrar, uint32_t rank)
-{
-    struct gw_seat *seat = &registrar->seats[rank];
-    if (!seat->is_here) {
-        clear(registrar, rank);
-        return;
-    }
-    registrar->present -= !seat->is_old;
-    seat->is_old = true;
 }
 
 /* The ended job makes room for another. */
@@ -230,13 +269,6 @@ static void come_again(struct gw_registrar *registrar, uint32_t rank)
         gw_registrar_owe(registrar, rank, seat->owed | GW_OWED_TABLE);
 }
 
-/* Whether somebody of the present job has the seat. */
-static bool is_taken(const struct gw_registrar *registrar, uint32_t rank)
-{
-    return rank < registrar->cfg.world && registrar->places[rank].address != 0 &&
-           !registrar->seats[rank].is_old;
-}
-
 /* Whether it is the process that has the seat. */
 static bool is_known(const struct gw_registrar *registrar, const struct gw_registrar_rank *rank)
 {
@@ -245,53 +277,52 @@ static bool is_known(const struct gw_registrar *registrar, const struct gw_regis
            registrar->places[rank->rank].address == rank->place.address;
 }
 
-/* Somebody new is in place of `lost`: the job of those who have met is over. */
-static void end_older(struct gw_registrar *registrar, uint32_t lost)
+/* Whether somebody is here who has not met others elsewhere. */
+static bool has_unmet(const struct gw_registrar *registrar)
 {
-    registrar->is_newer = true;
-    for (uint32_t rank = 0; rank < registrar->cfg.world; rank++) {
-        struct gw_seat *seat = &registrar->seats[rank];
-        if (!is_taken(registrar, rank) || seat->past != GW_RANK_MET)
-            continue;
-        registrar->failure = (struct gw_mesh_failure){
-            .reason = GW_JOB_LOST, .about = lost, .found_by = registrar->cfg.world};
-        registrar->byes -= seat->has_said_bye;
-        if (seat->is_here)
-            gw_registrar_owe(registrar, rank, GW_OWED_FAILURE);
-        make_old(registrar, rank);
-    }
+    uint32_t rank = 0;
+    while (rank < registrar->cfg.world &&
+           (!is_taken(registrar, rank) || registrar->seats[rank].table))
+        rank++;
+    return rank < registrar->cfg.world;
+}
+
+/* Whether it will not be collected with those who have met others elsewhere. */
+static bool is_new(const struct gw_registrar_rank *rank)
+{
+    return !rank->was_seated && rank->table == 0;
 }
 
 /* Why a process that we do not know has no seat, or GW_JOB_OK. */
 static enum gw_job_reason why_not(const struct gw_registrar *registrar,
                                   const struct gw_registrar_rank *rank)
 {
-    if (rank->past == GW_RANK_MET && registrar->is_newer)
-        return GW_JOB_LOST;
-    return is_taken(registrar, rank->rank) ||
-                   is_taken(registrar, seat_of(registrar, rank->place.address))
-               ? GW_JOB_RANK
-               : GW_JOB_OK;
+    if (is_taken(registrar, rank->rank) ||
+        is_taken(registrar, seat_of(registrar, rank->place.address)))
+        return GW_JOB_RANK;
+    bool differs = registrar->present && rank->notice != registrar->notice;
+    return differs && (!is_new(rank) || has_unmet(registrar)) ? GW_JOB_NOTICE : GW_JOB_OK;
 }
 
 /* Takes in a process that we do not know; returns why not, or GW_JOB_OK. */
 static enum gw_job_reason take_in(struct gw_registrar *registrar,
                                   const struct gw_registrar_rank *rank)
 {
+    if (rank->table && registrar->is_newer)
+        return GW_JOB_LOST;
     if (registrar->phase == GW_REGISTRAR_ENDED)
         collect_again(registrar);
     enum gw_job_reason reason = why_not(registrar, rank);
     if (reason != GW_JOB_OK)
         return reason;
-    if (rank->past == GW_RANK_NEW)
-        end_older(registrar, rank->rank);
-    if (registrar->present && rank->notice != registrar->notice)
-        return GW_JOB_NOTICE;
+    if (is_new(rank)) {
+        registrar->is_newer = true;
+        dismiss_older(registrar, 0, rank->rank);
+    }
     uint32_t other = seat_of(registrar, rank->place.address);
     if (other < registrar->cfg.world)
         clear(registrar, other);
     clear(registrar, rank->rank);
-    registrar->seats[rank->rank].past = rank->past;
     return GW_JOB_OK;
 }
 
@@ -310,6 +341,7 @@ enum gw_job_reason gw_registrar_come(struct gw_registrar *registrar,
     struct gw_seat *seat = &registrar->seats[rank->rank];
     registrar->notice = rank->notice;
     registrar->places[rank->rank] = rank->place;
+    seat->table = rank->table;
     seat->path = rank->path;
     seat->heard = now;
     come_again(registrar, rank->rank);

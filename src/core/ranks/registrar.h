@@ -29,7 +29,7 @@
  * have found it again, and ranks that have it take no notice. If one of them is another process by
  * then, the job of those who have met is over: when somebody new has come or a job has begun,
  * nobody is taken in who has met others elsewhere. Who had a seat before without having met others
- * is collected with either.
+ * may be of either job; so when all have come, those whose table is another one are dismissed.
  */
 #ifndef GW_CORE_REGISTRAR_H
 #define GW_CORE_REGISTRAR_H
@@ -50,19 +50,13 @@ struct gw_registrar_cfg {
     const struct gw_transport *transport; /* must outlive it */
 };
 
-/* What a rank says of its past. */
-enum gw_rank_past {
-    GW_RANK_NEW,
-    GW_RANK_SEATED, /* by this registrar, or by one before it */
-    GW_RANK_MET,    /* and has the table of ranks */
-};
-
 /* A rank that has come, by its session. */
 struct gw_registrar_rank {
     struct gw_rank_place place; /* where it is */
     uint16_t rank;
-    uint8_t notice; /* how it wants bursts announced: gw_notice_option */
-    enum gw_rank_past past;
+    uint8_t notice;      /* how it wants bursts announced: gw_notice_option */
+    bool was_seated;     /* says that it had a seat, here or with a registrar before this one */
+    uint32_t table;      /* says which table of ranks it has: gw_ranks_table_sum(); 0: none */
     struct gw_path path; /* to it */
 };
 

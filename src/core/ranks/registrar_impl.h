@@ -15,10 +15,10 @@ enum gw_owed {
 
 struct gw_seat {
     struct gw_path path;
-    gw_time heard; /* the last time that it was known to live */
-    enum gw_rank_past past;
-    bool is_here; /* has come and has not gone */
-    bool is_old;  /* of a job that has ended */
+    gw_time heard;  /* the last time that it was known to live */
+    uint32_t table; /* that it said it has, by a registrar that is gone; 0: none */
+    bool is_here;   /* has come and has not gone */
+    bool is_old;    /* of a job that has ended */
     bool has_said_bye;
     bool awaits_failure, awaits_bye;              /* memory for what it may say is posted */
     uint8_t owed;                                 /* enum gw_owed */

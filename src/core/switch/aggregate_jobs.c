@@ -10,11 +10,11 @@ static void aggregators_leave(struct gw_aggregate *aggregate, const struct gw_ag
     const uint32_t owner = (uint32_t)(job - aggregate->jobs) + 1;
     for (uint32_t i = 0; i < aggregate->cfg.aggregators; i++) {
         struct gw_aggregator *aggregator = &aggregate->aggregators[i];
+        aggregator->is_ahead &= aggregator->job != job->job;
         if (aggregator->owner != owner)
             continue;
         gw_aggregate_shares_pass(&aggregate->shares, owner, 0);
         aggregator->owner = 0;
-        aggregator->is_ahead = false;
         if (aggregator->state == GW_AGGREGATOR_TAKEN &&
             aggregate->cfg.reclaim == GW_AGG_RECLAIM_RESULTS)
             aggregator->state = GW_AGGREGATOR_LEFT;

@@ -72,8 +72,8 @@ struct gw_greeting {
     uint8_t notice;   /* gw_notice_option of the job */
     bool is_direct;   /* our packets come straight, we have no switch */
     bool wants_table; /* the job's registrar is there */
-    bool was_seated;  /* by it, or by the one before it, */
-    bool has_met;     /* and has the table of ranks */
+    bool was_seated;  /* by it, or by the one before it */
+    uint32_t table;   /* gw_ranks_table_sum() of what it was told; 0: nothing */
 };
 
 enum gw_neighbour_event_kind {

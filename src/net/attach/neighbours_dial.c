@@ -117,6 +117,7 @@ static void ask(struct gw_neighbours *own, struct gw_dial *dial, const uint8_t *
         .told_cookie = is_up ? session->said.cookie : 0,
         .address = dial->greeting.address,
         .job = dial->greeting.job,
+        .table = dial->greeting.table,
         .world = dial->greeting.world,
         .rank = dial->greeting.rank,
         .notice = dial->greeting.notice,
@@ -126,7 +127,6 @@ static void ask(struct gw_neighbours *own, struct gw_dial *dial, const uint8_t *
         .flags = (uint8_t)((dial->greeting.is_direct ? GW_ATTACH_DIRECT : 0) |
                            (dial->greeting.wants_table ? GW_ATTACH_TABLE : 0) |
                            (dial->greeting.was_seated ? GW_ATTACH_AGAIN : 0) |
-                           (dial->greeting.has_met ? GW_ATTACH_MET : 0) |
                            (own->cfg.authenticates ? GW_ATTACH_AUTHENTICATED : 0) |
                            (own->cfg.encrypts ? GW_ATTACH_ENCRYPTED : 0) |
                            (hears_group(own, session, now) ? GW_ATTACH_HEARS : 0)),

@@ -45,8 +45,10 @@ static struct gw_greeting greeting_to(const struct gw_ways *ways, uint32_t serve
     greeting.job = gw_job_shard(ways->cfg.job, server);
     greeting.is_direct = !ways->cfg.switch_;
     greeting.wants_table = server == 0;
+    const struct gw_rank_place *places = gw_mesh_place(mesh_of(ways), 0);
+    if (server == 0 && places)
+        greeting.table = gw_ranks_table_sum(places, ways->cfg.world);
     greeting.was_seated = server == 0 && ways->was_seated;
-    greeting.has_met = server == 0 && gw_mesh_place(mesh_of(ways), ways->cfg.rank);
     return greeting;
 }
 
@@ -276,7 +278,8 @@ static bool server_event(struct gw_ways *ways, uint32_t server,
                     ways->cfg.rank);
     else if (event->said.reason == GW_ATTACH_REPLACED)
         gw_net_fail(error, GW_ERR_OUT,
-                    "the job is over: another process is in place of one of its ranks");
+                    "the job is over: it has failed, or another process is in place of one of "
+                    "its ranks");
     else
         gw_net_fail(error, GW_ERR_OUT, "%s refuses us: %s", ways->cfg.servers[server],
                     gw_attach_reason_text((enum gw_attach_reason)event->said.reason));
@@ -354,12 +357,12 @@ void gw_ways_want(struct gw_ways *ways, uint32_t rank)
 void gw_ways_turn(struct gw_ways *ways)
 {
     gw_time now = now_of(ways);
+    if (ways->servers[0].dial != GW_WAYS_NONE && !ways->servers[0].is_up)
+        greet(ways, 0); /* the table may have come since the session ended */
     if (!gw_ways_measure(ways, now))
         return;
     if (ways->cfg.home)
         gw_overlay_home_look(ways->cfg.home);
-    else if (ways->has_dialled)
-        greet(ways, 0); /* the table may have come while the session was down */
     for (uint32_t rank = 0; rank < ways->cfg.world; rank++) {
         struct gw_ways_end *end = &ways->ranks[rank];
         if (!end->is_wanted || (!end->is_reached && now - end->wanted_at < PATIENCE))

@@ -293,9 +293,8 @@ static enum gw_attach_reason register_rank(struct gw_overlay_home *home,
         .place = {.address = said->address},
         .rank = said->rank,
         .notice = said->notice,
-        .past = said->flags & GW_ATTACH_MET     ? GW_RANK_MET
-                : said->flags & GW_ATTACH_AGAIN ? GW_RANK_SEATED
-                                                : GW_RANK_NEW,
+        .was_seated = said->flags & GW_ATTACH_AGAIN,
+        .table = said->table,
         .path = gw_overlay_path(&home->links, hops_to(home, event), rate_to(home, event)),
     };
     if (said->job == 0 || said->role != GW_ATTACH_HOST || !(said->flags & GW_ATTACH_TABLE))

@@ -40,7 +40,8 @@ static struct gw_attach_msg random_msg(struct gw_prng *prng)
     if (msg.step == GW_ATTACH_REFUSE)
         msg.reason = (uint8_t)(1 + gw_prng_below(prng, GW_ATTACH_REASONS - 1));
     if (msg.step == GW_ATTACH_ASK)
-        msg.life = (uint32_t)gw_prng_next(prng), msg.told_cookie = gw_prng_next(prng);
+        msg.life = (uint32_t)gw_prng_next(prng), msg.told_cookie = gw_prng_next(prng),
+        msg.table = (uint32_t)gw_prng_next(prng);
     if (msg.step == GW_ATTACH_ACCEPT && gw_prng_below(prng, 2)) {
         msg.group.cookie = gw_prng_next(prng);
         msg.group.port = (uint16_t)(1 + gw_prng_below(prng, UINT16_MAX));
@@ -145,7 +146,7 @@ static void attach_decode__refuses_groups_out_of_place(void **state)
                                         .entropies = 1,
                                         .mtu = 1408,
                                         .reason = step == GW_ATTACH_REFUSE,
-                                        .group = {.port = port, .address = {239}}};
+                                        .group = {.port = port, .address = {[4] = 239}}};
             bool is_good = step == GW_ATTACH_ACCEPT && port;
             gw_attach_encode(&msg, bytes);
             assert_int_equal(gw_attach_decode(bytes, sizeof(bytes), &msg),
@@ -168,6 +169,7 @@ static void attach_decode__refuses_nonsense(void **state)
         {"no such step", 3, GW_ATTACH_STEPS, GW_ERR_MALFORMED},
         {"refusal without reason", 3, GW_ATTACH_REFUSE, GW_ERR_MALFORMED},
         {"no address", 47, 0, GW_ERR_MALFORMED},
+        {"no such flag", 56, GW_ATTACH_FLAGS + 1, GW_ERR_MALFORMED},
         {"no such notice", 57, GW_ATTACH_NOTICES, GW_ERR_MALFORMED},
         {"no source port", 59, 0, GW_ERR_MALFORMED},
         {"packets too long", 102, 255, GW_ERR_MALFORMED},

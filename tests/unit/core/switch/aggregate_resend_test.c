@@ -67,6 +67,27 @@ static void resend__lets_the_rest_follow_at_once(void **state)
     stage_close(&s);
 }
 
+/* What a job has marked goes with it, also where the aggregator was another's last. */
+static void resend__marks_nothing_for_a_job_that_comes_again(void **state)
+{
+    (void)state;
+    struct stage s;
+    stage_open(&s, 0, 2);
+    install(&s, JOB + 1, EPOCH, 0, 1);
+    struct gw_pkt *other = gradient(&s, 1, 1);
+    other->flow = JOB + 1;
+    assert_true(feed(&s, other));
+    gw_pkt_release(&s.pool, other);
+    gw_aggregate_parameter(
+        s.aggregate, &(struct gw_pkt){.flow = JOB + 1, .epoch = EPOCH, .seq = SEQ, .index = INDEX},
+        0);
+    expect_passed(&s, resend(&s, 1, 1), 1, GW_AGG_RESEND, 1);
+    expect_passed(&s, gradient(&s, 2, 20), 2, GW_AGG_RESEND, 20);
+    install(&s, JOB, EPOCH, 0, 2);
+    assert_false(feed(&s, gradient(&s, 2, 20)));
+    stage_close(&s);
+}
+
 /* The sum of other racks leaves beside a part of this one, and says nothing of that. */
 static void expect_beside(struct stage *s, uint32_t bitmap, uint8_t flags, int32_t value)
 {
@@ -232,6 +253,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(resend__takes_the_partial_sum_along),
         cmocka_unit_test(resend__lets_the_rest_follow_at_once),
+        cmocka_unit_test(resend__marks_nothing_for_a_job_that_comes_again),
         cmocka_unit_test(resend__that_takes_nothing_lets_the_rest_follow_as_well),
         cmocka_unit_test(resend__from_elsewhere_leaves_the_sum_alone),
         cmocka_unit_test(resend__that_completes_leaves_one_level_up),

@@ -114,8 +114,8 @@ static void neighbours_greet__says_it_in_the_next_session(void **state)
     const struct gw_greeting now = {.job = gw_test_attach_job(net, RANK),
                                     .wants_table = true,
                                     .was_seated = true,
-                                    .has_met = true};
-    const uint8_t told = GW_ATTACH_TABLE | GW_ATTACH_AGAIN | GW_ATTACH_MET;
+                                    .table = 4711};
+    const uint8_t told = GW_ATTACH_TABLE | GW_ATTACH_AGAIN;
     uint8_t bytes[GW_ATTACH_SIZE];
     assert_false(said->flags & told);
     gw_neighbours_greet(net->sides[RANK].own, 0, &now);
@@ -128,6 +128,7 @@ static void neighbours_greet__says_it_in_the_next_session(void **state)
     assert_int_equal(net->sides[RANK].last.said.reason, GW_ATTACH_OK);
     gw_test_attach_run(net, GW_S);
     assert_int_equal(said->flags & told, told);
+    assert_int_equal(said->table, 4711);
     gw_test_attach_close(net);
 }
 

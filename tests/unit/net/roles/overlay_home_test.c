@@ -133,7 +133,7 @@ static void open_guest_as(struct fixture *f, int number, uint32_t address, uint1
         .is_direct = true,
         .wants_table = true,
         .was_seated = has_met,
-        .has_met = has_met,
+        .table = has_met ? 4711 : 0,
     };
     f->guests[number] = (struct guest){.station = open_station(address)};
     gw_sock_addr_format(gw_datapath_address(gw_station_datapath(f->station)), name, sizeof(name));
