@@ -158,7 +158,7 @@
 #define GW_WIRE_MAGIC 0x4757u /* "GW" */
 
 /* Change it with every change of a layout or of a meaning. */
-#define GW_WIRE_VERSION 10u
+#define GW_WIRE_VERSION 11u
 
 enum {
     GW_WIRE_DATA_SIZE = 44, /* also the size of a trimmed packet */

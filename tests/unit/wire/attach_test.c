@@ -126,7 +126,7 @@ static void attach_encode__keeps_its_places(void **state)
                                 .reason = GW_ATTACH_VERSION};
     uint8_t bytes[GW_ATTACH_SIZE];
     gw_attach_encode(&msg, bytes);
-    assert_memory_equal(bytes, "GW\xa7\x03\xab", 5);
+    assert_memory_equal(bytes, "GW\xb7\x03\xab", 5);
     assert_memory_equal(bytes + 36, "\x11\x22\x33\x44\x55\x66\x77\x88", 8);
     assert_memory_equal(bytes + 48, "\x99\xaa\xbb\xcc", 4);
     assert_memory_equal(bytes + 56, "\x02\x11\0\x01\x12\x34\x56\x78", 8);

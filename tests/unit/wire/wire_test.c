@@ -576,8 +576,8 @@ static void wire_version__tells_ours_from_others(void **state)
     uint8_t bytes[GW_WIRE_HDR_MAX];
     uint32_t length = make_sample(ACK, bytes);
     assert_int_equal(gw_wire_version(bytes, length), GW_WIRE_VERSION);
-    bytes[2] = 0xa1;
-    assert_int_equal(gw_wire_version(bytes, length), 10);
+    bytes[2] = 0xb1;
+    assert_int_equal(gw_wire_version(bytes, length), 11);
     assert_int_equal(gw_wire_version(bytes, 3), 0);
     bytes[0] = 'X';
     assert_int_equal(gw_wire_version(bytes, length), 0);
@@ -599,7 +599,7 @@ static void wire_encode__is_big_endian(void **state)
     hdr.answer.cum = 0x292a2b2c;
     hdr.answer.echo_entropy = 0x2728;
     static const uint8_t expected[GW_WIRE_ANSWER_SIZE] = {
-        'G',  'W',  0xa1, 8,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,
+        'G',  'W',  0xb1, 8,    1,    2,    3,    4,    5,    6,    7,    8,    9,    10,
         11,   12,   13,   14,   15,   16,   0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
         0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 0x29, 0x2a, 0x2b, 0x2c,
     };
@@ -631,7 +631,7 @@ static void wire_encode__lays_a_gradient_out_as_drawn(void **state)
     hdr.agg.above[0] = 17;
     hdr.agg.above[1] = 9;
     static const uint8_t expected[GW_WIRE_AGG_SIZE] = {
-        'G',  'W',  0xa3, 45,   1,    2,    3,    4,    5,    6,    7,    8,    9,    10,   11,
+        'G',  'W',  0xb3, 45,   1,    2,    3,    4,    5,    6,    7,    8,    9,    10,   11,
         12,   13,   14,   15,   16,   0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a,
         0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x09, 0x0a, 0x29,
     };
@@ -658,7 +658,7 @@ static void wire_encode__lays_job_control_out_as_drawn(void **state)
                 .op = 10},
     };
     static const uint8_t expected[GW_WIRE_JOB_SIZE] = {
-        'G',  'W',  0xa5, 0,    1,    2,    3,    4,    5,    6,    7,    8,    9,
+        'G',  'W',  0xb5, 0,    1,    2,    3,    4,    5,    6,    7,    8,    9,
         10,   11,   12,   13,   14,   15,   16,   0x11, 0x12, 0x13, 0x14, 0x15, 0x16,
         0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x20, 0x21, 10,   0,
         0,    0x25, 0x26, 0x27, 0x28, 0x29, 0x2a, 0x2b, 0x2c, 0x2d, 0x2e, 0x2f, 0x30,
@@ -682,7 +682,7 @@ static void wire_encode__lays_a_notice_out_as_drawn(void **state)
         .notice.job = 0x191a1b1c,
     };
     static const uint8_t expected[GW_WIRE_NOTICE_SIZE] = {
-        'G', 'W', 0xa9, 6,  1,  2,    3,    4,    5,    6,    7,    8,    9,    10,   11,   12,
+        'G', 'W', 0xb9, 6,  1,  2,    3,    4,    5,    6,    7,    8,    9,    10,   11,   12,
         13,  14,  15,   16, 17, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1c,
     };
     uint8_t bytes[GW_WIRE_HDR_MAX];
@@ -708,7 +708,7 @@ static void wire_encode__lays_a_hail_out_as_drawn(void **state)
                  .marks = 0x29},
     };
     static const uint8_t expected[GW_WIRE_HAIL_SIZE] = {
-        'G',  'W',  0xaa, 0,    1,    2,    3,    4,    5,    6,    7,    8,
+        'G',  'W',  0xba, 0,    1,    2,    3,    4,    5,    6,    7,    8,
         9,    10,   11,   12,   13,   14,   15,   16,   0x11, 0x12, 0x13, 0x14,
         0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x20,
         0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 6,    0x29, 0x2a, 0x2b,
