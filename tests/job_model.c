@@ -65,13 +65,12 @@ static void come(struct gw_job_model *m, uint32_t rank)
 {
     const struct gw_path path = gw_job_model_path(m);
     struct gw_job_model_actor *actor = &m->actors[rank];
-    const struct gw_rank_place *places = gw_mesh_place(mesh_of(m, rank), 0);
     const struct gw_registrar_rank who = {
         .place = place_of(m, rank),
         .rank = (uint16_t)rank,
         .notice = m->cfg->notice,
         .was_seated = actor->was_seated,
-        .table = places ? gw_ranks_table_sum(places, (uint16_t)m->cfg->world) : 0,
+        .table = gw_mesh_table(mesh_of(m, rank)),
         .path = path,
     };
     gw_time now = gw_job_model_now(m);

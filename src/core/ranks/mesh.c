@@ -85,6 +85,11 @@ const struct gw_rank_place *gw_mesh_place(const struct gw_mesh *mesh, uint32_t r
     return mesh->has_met ? &mesh->places[rank] : NULL;
 }
 
+uint32_t gw_mesh_table(const struct gw_mesh *mesh)
+{
+    return mesh->table_sum;
+}
+
 const uint32_t *gw_mesh_addresses(const struct gw_mesh *mesh)
 {
     return mesh->addresses;

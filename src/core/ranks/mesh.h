@@ -100,6 +100,9 @@ void gw_mesh_set_path(struct gw_mesh *mesh, uint32_t rank, const struct gw_path 
 /* Where a rank is; NULL before the table is known. */
 const struct gw_rank_place *gw_mesh_place(const struct gw_mesh *mesh, uint32_t rank);
 
+/* gw_ranks_table_sum() of the table; 0: it is not known yet. */
+uint32_t gw_mesh_table(const struct gw_mesh *mesh);
+
 /* Addresses of all ranks, once the table is known; as long as the mesh. */
 const uint32_t *gw_mesh_addresses(const struct gw_mesh *mesh);
 

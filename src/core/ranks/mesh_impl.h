@@ -42,6 +42,7 @@ struct gw_mesh {
     bool has_met;           /* it is known and counts */
     bool is_told, has_come; /* without payload: by the driver; its message has come */
     uint8_t notice_units;   /* of the job */
+    uint32_t table_sum;     /* once it is known */
     uint8_t *table;         /* what arrives */
     struct gw_rank_place *places, *others; /* the table; room for reading another one */
     uint32_t *addresses;

@@ -89,6 +89,7 @@ static void meet(struct gw_mesh *mesh)
         GW_ASSERT(code == GW_OK); /* by gw_mesh_awaits() */
     }
     check_ways(mesh);
+    mesh->table_sum = gw_ranks_table_sum(mesh->places, cfg->world);
     mesh->has_met = true;
     mesh->has_met_event = true;
     mesh->state = GW_MESH_MET;

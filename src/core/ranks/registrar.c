@@ -130,11 +130,18 @@ static void fail(struct gw_registrar *registrar, const struct gw_mesh_failure *f
     end(registrar, GW_OWED_FAILURE, except);
 }
 
+/* What the registrar itself has found. */
+static struct gw_mesh_failure found(const struct gw_registrar *registrar, enum gw_job_reason reason,
+                                    uint32_t about)
+{
+    return (struct gw_mesh_failure){
+        .reason = reason, .about = about, .found_by = registrar->cfg.world};
+}
+
 /* The registrar has found that a rank is lost, or does not keep to the protocol. */
 static void fail_for(struct gw_registrar *registrar, enum gw_job_reason reason, uint32_t rank)
 {
-    const struct gw_mesh_failure failure = {
-        .reason = reason, .about = rank, .found_by = registrar->cfg.world};
+    const struct gw_mesh_failure failure = found(registrar, reason, rank);
     fail(registrar, &failure, reason == GW_JOB_LOST ? rank : registrar->cfg.world);
 }
 
@@ -199,8 +206,7 @@ static bool dismiss_older(struct gw_registrar *registrar, uint32_t table, uint32
         if (!is_taken(registrar, rank) || seat->table == 0 || seat->table == table)
             continue;
         has_any = registrar->is_newer = true;
-        registrar->failure = (struct gw_mesh_failure){
-            .reason = GW_JOB_LOST, .about = lost, .found_by = registrar->cfg.world};
+        registrar->failure = found(registrar, GW_JOB_LOST, lost);
         registrar->byes -= seat->has_said_bye;
         if (seat->is_here)
             gw_registrar_owe(registrar, rank, GW_OWED_FAILURE);
@@ -209,11 +215,12 @@ static bool dismiss_older(struct gw_registrar *registrar, uint32_t table, uint32
     return has_any;
 }
 
-/* The first rank that came without a table; `world`: there is none. */
+/* The first rank here that came without a table; `world`: there is none. */
 static uint32_t without_table(const struct gw_registrar *registrar)
 {
     uint32_t rank = 0;
-    while (rank < registrar->cfg.world && registrar->seats[rank].table)
+    while (rank < registrar->cfg.world &&
+           (!is_taken(registrar, rank) || registrar->seats[rank].table))
         rank++;
     return rank;
 }
@@ -277,16 +284,6 @@ static bool is_known(const struct gw_registrar *registrar, const struct gw_regis
            registrar->places[rank->rank].address == rank->place.address;
 }
 
-/* Whether somebody is here who has not met others elsewhere. */
-static bool has_unmet(const struct gw_registrar *registrar)
-{
-    uint32_t rank = 0;
-    while (rank < registrar->cfg.world &&
-           (!is_taken(registrar, rank) || registrar->seats[rank].table))
-        rank++;
-    return rank < registrar->cfg.world;
-}
-
 /* Whether it will not be collected with those who have met others elsewhere. */
 static bool is_new(const struct gw_registrar_rank *rank)
 {
@@ -301,7 +298,9 @@ static enum gw_job_reason why_not(const struct gw_registrar *registrar,
         is_taken(registrar, seat_of(registrar, rank->place.address)))
         return GW_JOB_RANK;
     bool differs = registrar->present && rank->notice != registrar->notice;
-    return differs && (!is_new(rank) || has_unmet(registrar)) ? GW_JOB_NOTICE : GW_JOB_OK;
+    return differs && (!is_new(rank) || without_table(registrar) < registrar->cfg.world)
+               ? GW_JOB_NOTICE
+               : GW_JOB_OK;
 }
 
 /* Takes in a process that we do not know; returns why not, or GW_JOB_OK. */

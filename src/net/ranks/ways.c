@@ -44,11 +44,11 @@ static struct gw_greeting greeting_to(const struct gw_ways *ways, uint32_t serve
     struct gw_greeting greeting = greeting_of(ways);
     greeting.job = gw_job_shard(ways->cfg.job, server);
     greeting.is_direct = !ways->cfg.switch_;
-    greeting.wants_table = server == 0;
-    const struct gw_rank_place *places = gw_mesh_place(mesh_of(ways), 0);
-    if (server == 0 && places)
-        greeting.table = gw_ranks_table_sum(places, ways->cfg.world);
-    greeting.was_seated = server == 0 && ways->was_seated;
+    if (server == 0) {
+        greeting.wants_table = true;
+        greeting.was_seated = ways->was_seated;
+        greeting.table = gw_mesh_table(mesh_of(ways));
+    }
     return greeting;
 }
 

@@ -26,17 +26,24 @@ struct stage {
     struct gw_aggregate *aggregate;
 };
 
-static inline void install(struct stage *s, uint32_t job, uint16_t epoch, uint8_t level,
-                           uint8_t fan_in)
+static inline void install_by(struct stage *s, uint32_t job, uint16_t epoch, uint8_t level,
+                              uint8_t fan_in, enum gw_agg_partials partials)
 {
     static const uint32_t members[] = {11, 12, 13};
     struct gw_aggregate_job entry = {.job = job,
                                      .epoch = epoch,
                                      .level = level,
                                      .fan_in = fan_in,
+                                     .partials = partials,
                                      .member_count = GW_COUNT_OF(members),
                                      .members = members};
     assert_int_equal(gw_aggregate_install(s->aggregate, &entry), 0);
+}
+
+static inline void install(struct stage *s, uint32_t job, uint16_t epoch, uint8_t level,
+                           uint8_t fan_in)
+{
+    install_by(s, job, epoch, level, fan_in, GW_AGG_PARTIALS_KEEP);
 }
 
 static inline void stage_make(struct stage *s, uint32_t share, enum gw_agg_reclaim reclaim)

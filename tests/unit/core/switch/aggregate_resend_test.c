@@ -19,20 +19,6 @@ static void resend__takes_the_partial_sum_along(void **state)
     }
 }
 
-/* The job of stage_open(), by another rule. */
-static void set_partials(struct stage *s, uint8_t level, enum gw_agg_partials partials)
-{
-    static const uint32_t members[] = {11, 12, 13};
-    struct gw_aggregate_job job = {.job = JOB,
-                                   .epoch = EPOCH,
-                                   .level = level,
-                                   .fan_in = 3,
-                                   .partials = partials,
-                                   .member_count = GW_COUNT_OF(members),
-                                   .members = members};
-    assert_int_equal(gw_aggregate_install(s->aggregate, &job), 0);
-}
-
 /* Else the last one would wait in the switch until somebody sends again. */
 static void resend__lets_the_rest_follow_at_once(void **state)
 {
@@ -110,7 +96,7 @@ static void resend__that_takes_nothing_lets_the_rest_follow_as_well(void **state
         bool keeps = partials == GW_AGG_PARTIALS_KEEP;
         struct stage s;
         stage_open(&s, 1, 3);
-        set_partials(&s, 1, (enum gw_agg_partials)partials);
+        install_by(&s, JOB, EPOCH, 1, 3, (enum gw_agg_partials)partials);
         struct gw_pkt *lower = resend(&s, 1, 7), *first = gradient(&s, 2, 20);
         struct gw_pkt *second = gradient(&s, 4, 300), *last = gradient(&s, 1, 1);
         first->agg.level = second->agg.level = last->agg.level = 1;
@@ -237,7 +223,7 @@ static void resend__discards_a_partial_sum_above_the_first_level(void **state)
     for (uint8_t level = 0; level < 2; level++) {
         struct stage s;
         stage_open(&s, level, 3);
-        set_partials(&s, level, GW_AGG_PARTIALS_DISCARD);
+        install_by(&s, JOB, EPOCH, level, 3, GW_AGG_PARTIALS_DISCARD);
         struct gw_pkt *first = gradient(&s, 1, 1), *again = resend(&s, 2, 20);
         first->agg.level = again->agg.level = level;
         assert_false(feed(&s, first));
