@@ -254,7 +254,6 @@ static void joined(struct model *m, struct actor *actor)
     if (!actor->worker) {
         struct gw_worker_cfg cfg = {
             .window_initial = m->cfg->window_initial ? m->cfg->window_initial : m->cfg->window,
-            .limit = m->cfg->rules.limit,
             .halving = m->cfg->rules.halving,
             .overtaking = m->cfg->rules.overtaking,
             .tensors_max = TENSORS_MAX,

@@ -44,7 +44,6 @@ struct gw_model_pauses {
 
 /* The rules of the job; 0 are ours. */
 struct gw_model_rules {
-    enum gw_agg_limit limit;
     enum gw_agg_halving halving;
     enum gw_agg_overtaking overtaking;
     enum gw_agg_hashing hashing;

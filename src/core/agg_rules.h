@@ -11,12 +11,6 @@
 #ifndef GW_CORE_AGG_RULES_H
 #define GW_CORE_AGG_RULES_H
 
-/* Of which fragments a window counts. */
-enum gw_agg_limit {
-    GW_AGG_LIMIT_SPAN,   /* all from the expected one on */
-    GW_AGG_LIMIT_UNACKED /* those without result (section 3.6) */
-};
-
 /* Who halves its window when there was congestion. */
 enum gw_agg_halving {
     GW_AGG_HALVE_TOGETHER, /* all workers, at the same fragment: when its result says so */

@@ -48,7 +48,6 @@ struct gw_worker_cfg gw_sim_worker_cfg(const struct gw_sim *sim, const struct gw
         .stall = sim->scenario->host.stall,
         .congestion_control = spec->congestion_control,
         .resend_gap = spec->resend_gap,
-        .limit = (enum gw_agg_limit)spec->rules.limit,
         .halving = (enum gw_agg_halving)spec->rules.halving,
         .overtaking = (enum gw_agg_overtaking)spec->rules.overtaking,
         .hdr = (uint32_t)spec->rules.header,

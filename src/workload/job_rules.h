@@ -12,7 +12,6 @@ struct gw_job_rules {
     uint64_t header;     /* bytes of a packet that are not values; 0: as all packets of the host */
     uint32_t scale;      /* 0: 2^GW_SCALE_EXPONENT, 1: GW_SCALE_DECIMAL */
     uint32_t collisions; /* 0: the server asks for what they left, 1: workers notice alone */
-    uint32_t limit;
     uint32_t halving;
     uint32_t overtaking;
     uint32_t hashing;
@@ -38,9 +37,6 @@ enum {
         GW_JOB_RULE(cfg_type, collisions, "server|workers",                                        \
                     "who notices what a collision left in switches: the server asks for it, or "   \
                     "workers alone (ATP section 3.6)"),                                            \
-        GW_JOB_RULE(cfg_type, limit, "span|unacked",                                               \
-                    "what a window limits: all fragments from the expected one on, or those "      \
-                    "without result (ATP section 3.6)"),                                           \
         GW_JOB_RULE(cfg_type, halving, "together|alone",                                           \
                     "of windows at congestion: of all workers at the same fragment, or of the "    \
                     "one that notices, at once (ATP section 3.7)"),                                \
@@ -66,8 +62,8 @@ enum {
 #define GW_JOB_PRESETS                                                                             \
     {                                                                                              \
         .name = "paper",                                                                           \
-        .settings = "values=62 header=58 scale=decimal collisions=workers limit=unacked "          \
-                    "halving=alone overtaking=in-a-row hashing=sequence remap=rehash "             \
+        .settings = "values=62 header=58 scale=decimal collisions=workers halving=alone "          \
+                    "overtaking=in-a-row hashing=sequence remap=rehash "                           \
                     "partials=discard reclaim=results",                                            \
         .help = "ATP as published, with packets of 306 bytes (via: ina)"                           \
     }

@@ -233,7 +233,7 @@ static void job__a_worker_comes_back_elsewhere(void **state)
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct gw_model_cfg cfg = faulty(seed);
         struct gw_model_result result;
-        gw_time at = moment(&cfg, 4) / 2 + 1;
+        gw_time at = moment(&cfg, 4) / 4 + 1; /* before the others can have all of its values */
         cfg.rejoins = true;
         cfg.faults[0] = (struct gw_model_fault){.at = at,
                                                 .back = at + GW_MS * (seed % 60),

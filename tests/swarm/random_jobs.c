@@ -120,9 +120,9 @@ static void write_times(const struct gw_random_jobs *jobs, const struct shape *s
 static void write_rules(const struct gw_random_jobs *jobs)
 {
     static const char *const rules[][2] = {
-        {"scale", "decimal"}, {"collisions", "workers"},  {"limit", "unacked"},
-        {"halving", "alone"}, {"overtaking", "in-a-row"}, {"hashing", "sequence"},
-        {"remap", "rehash"},  {"partials", "discard"},    {"reclaim", "results"},
+        {"scale", "decimal"},       {"collisions", "workers"}, {"halving", "alone"},
+        {"overtaking", "in-a-row"}, {"hashing", "sequence"},   {"remap", "rehash"},
+        {"partials", "discard"},    {"reclaim", "results"},
     };
     struct gw_prng *prng = jobs->prng;
     bool has_all = gw_draw_once_in(prng, 4);

@@ -21,7 +21,6 @@
 
 struct gw_agg_congestion {
     struct gw_agg_window window;
-    enum gw_agg_limit limit;
     enum gw_agg_halving halving;
     uint32_t span_max; /* consecutive fragments that have an index each */
     uint32_t end;      /* first fragment that may not be sent yet */
@@ -60,10 +59,8 @@ static inline void gw_agg_congestion_update(struct gw_agg_congestion *cc,
     uint64_t size = cc->window.size;
     if (gw_agg_congestion_foresees(cc, out))
         size = gw_agg_window_half(&cc->window);
-    uint32_t span = (uint32_t)(size >> 16);
-    if (cc->limit == GW_AGG_LIMIT_UNACKED)
-        span = span + out->ahead < cc->span_max ? span + out->ahead : cc->span_max;
-    cc->end = out->expected + span;
+    uint32_t span = (uint32_t)(size >> 16) + out->ahead;
+    cc->end = out->expected + (span < cc->span_max ? span : cc->span_max);
 }
 
 /* Whether the window has room for a fragment that was never sent. */

@@ -125,10 +125,15 @@ void gw_outstanding_resend_before(struct gw_outstanding *out, uint32_t end)
         gw_outstanding_resend(out, seq);
 }
 
-void gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq)
+bool gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq, bool is_resent)
 {
-    note_resends(out, out->resends_gap ? seq : out->expected + 1);
-    resend_overdue(out, seq, out->resends_gap);
+    bool is_asked = *gw_outstanding_note(out, out->expected) & GW_NOTE_ASKED;
+    note_resends(out, out->resends_gap && !is_asked ? seq : out->expected + 1);
+    if (!is_asked)
+        resend_overdue(out, seq, out->resends_gap);
+    else if (is_resent)
+        gw_outstanding_resend(out, out->expected);
+    return !is_asked;
 }
 
 static gw_time timeout_of(const struct gw_outstanding *out)

@@ -6,7 +6,8 @@
  * overtaken it, and then when three results of what was sent after its resend have overtaken that.
  * It is lost, too, when nothing has come for a timeout, which doubles as long as nothing comes at
  * all: then it is others that the worker waits for, not packets. One that the server has asked for
- * is held up by a collision, which is no loss.
+ * is held up by a collision, which is no loss: it is sent again when what was sent after the worker
+ * noticed that has overtaken it, too, since the answer may be lost.
  *
  * The last fragments have nothing behind them that could overtake them. Once a result has come, and
  * then nothing for a probe's time, the expected fragment is sent again without being called lost:
@@ -167,8 +168,10 @@ static inline bool gw_outstanding_advance(struct gw_outstanding *out)
 /* Sends again what is out before `end` and lacks its result; that is no loss. */
 void gw_outstanding_resend_before(struct gw_outstanding *out, uint32_t end);
 
-/* The expected fragment has been overtaken: sends again it, or all that is overdue before `seq`. */
-void gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq);
+/* The expected fragment has been overtaken, or if `is_resent` what was sent of it again: sends
+ * again it, or all that is overdue before `seq`. False: no loss, since the server has asked for it.
+ */
+bool gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq, bool is_resent);
 
 /*
  * Notices that the expected fragment has been overtaken, and then that its resend has been, by what
@@ -181,10 +184,7 @@ static inline bool gw_outstanding_detect_loss(struct gw_outstanding *out, uint32
     uint32_t by = out->cfg.overtaking == GW_AGG_OVERTAKEN_IN_A_ROW ? out->in_a_row
                   : is_resent                                      ? out->behind_count
                                                                    : out->ahead;
-    if (by < GW_OVERTAKEN_MAX || *gw_outstanding_note(out, out->expected) & GW_NOTE_ASKED)
-        return false;
-    gw_outstanding_overtake(out, seq);
-    return true;
+    return by >= GW_OVERTAKEN_MAX && gw_outstanding_overtake(out, seq, is_resent);
 }
 
 /* Looks for a timeout. True: something is lost, and will be sent again. A probe is no loss. */

@@ -339,7 +339,6 @@ static struct gw_agg_congestion first_congestion(const struct gw_worker *worker)
                    .least = cfg->window_min ? (uint64_t)cfg->window_min << 16 : GW_Q16_ONE,
                    .most = (uint64_t)cfg->window_max << 16,
                    .is_fixed = !cfg->congestion_control},
-        .limit = cfg->limit,
         .halving = cfg->halving,
         .span_max = gw_agg_span(cfg->window_max, cfg->indexing),
     };

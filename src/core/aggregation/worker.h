@@ -44,7 +44,6 @@ struct gw_worker_cfg {
     uint32_t aggregators;    /* of the switches */
     enum gw_agg_indexing indexing;
     enum gw_agg_hashing hashing;
-    enum gw_agg_limit limit;
     enum gw_agg_halving halving;
     enum gw_agg_overtaking overtaking;
     uint32_t share;          /* number of the job's range when indexing is static */

@@ -185,6 +185,28 @@ static void detect_loss__spares_what_the_server_asks_for(void **state)
     *gw_outstanding_note(&f.out, FIRST) |= GW_NOTE_ASKED;
     for (uint32_t i = 1; i < 8; i++)
         assert_false(finish(&f, i, 1));
+    expect_resends(&f, NULL, 0);
+    fixture_close(&f);
+}
+
+/* What was sent after it was noticed comes back, and the answer to the server does not: it is sent
+ * again each time, and is no loss. */
+static void detect_loss__sends_again_what_the_server_has_asked_for_in_vain(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f, 4);
+    f.out.resends_gap = true;
+    *gw_outstanding_note(&f.out, FIRST) |= GW_NOTE_ASKED;
+    for (uint32_t i = 1; i < 4; i++)
+        assert_false(finish(&f, i, 1));
+    for (uint32_t i = 4; i < 7; i++) {
+        gw_outstanding_take_next(&f.out, 1);
+        expect_resends(&f, NULL, 0);
+        assert_false(finish(&f, i, 1));
+    }
+    expect_resends(&f, (uint32_t[]){0}, 1);
+    assert_false(*gw_outstanding_note(&f.out, FIRST) & GW_NOTE_LOST);
     fixture_close(&f);
 }
 
@@ -335,6 +357,7 @@ int main(void)
         cmocka_unit_test(resend_before__sends_what_lacks_its_result),
         cmocka_unit_test(resend__has_room_for_all_that_is_out),
         cmocka_unit_test(detect_loss__spares_what_the_server_asks_for),
+        cmocka_unit_test(detect_loss__sends_again_what_the_server_has_asked_for_in_vain),
         cmocka_unit_test(take_resend__skips_what_has_its_result),
         cmocka_unit_test(expire__doubles_while_nothing_comes),
         cmocka_unit_test(expire__sends_all_again_when_results_crawl),

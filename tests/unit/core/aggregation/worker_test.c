@@ -545,14 +545,13 @@ static void worker__alone_it_halves_at_once(void **state)
     bench_close(&b);
 }
 
-/* As published: what has its result makes room, though the expected one has none. */
+/* What has its result makes room, though the expected one has none. */
 static void worker__unacknowledged_ones_are_what_is_limited(void **state)
 {
     (void)state;
     struct bench b;
     struct gw_pkt last;
     struct gw_worker_cfg cfg = worker_cfg(0);
-    cfg.limit = GW_AGG_LIMIT_UNACKED;
     cfg.congestion_control = false;
     cfg.window_max = WINDOW - 10;
     bench_open_with(&b, FRAGMENTS, &cfg);
