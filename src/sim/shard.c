@@ -45,6 +45,7 @@ struct gw_worker_cfg gw_sim_worker_cfg(const struct gw_sim *sim, const struct gw
     return (struct gw_worker_cfg){
         .window_initial = spec->window_initial,
         .timeout = spec->timeout,
+        .probe = spec->rules.overtaking ? 0 : spec->timeout / 5,
         .stall = sim->scenario->host.stall,
         .congestion_control = spec->congestion_control,
         .resend_gap = spec->resend_gap,

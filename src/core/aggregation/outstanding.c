@@ -33,6 +33,8 @@ void gw_outstanding_init(struct gw_outstanding *out, void *memory,
         .expected = cfg->first_seq,
         .next = cfg->first_seq,
     };
+    gw_time least = gw_patience_least(cfg->timeout);
+    gw_patience_init(&out->patience, least < cfg->probe ? least : cfg->probe, cfg->probe);
     outstanding_carve(out, memory, cfg->max);
     memset(out->notes, 0, cfg->max * sizeof(*out->notes));
     gw_index_queue_init(&out->resend, cfg->max);
@@ -139,40 +141,58 @@ bool gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq, bool is_r
 static gw_time timeout_of(const struct gw_outstanding *out)
 {
     if (out->may_probe)
-        return out->cfg.probe;
+        return gw_patience_of(&out->patience);
     return out->cfg.timeout << out->timeouts;
 }
 
 /*
- * Since the last timeout hardly more than what it resent has come back: all that was out is lost,
- * by a switch that died or a burst, and need not wait for a timeout each.
+ * Since the last timeout or probe hardly more than what it resent has come back: all that was out
+ * is lost, by a switch that died or a burst, and need not wait for one each.
  */
 static bool is_crawling(const struct gw_outstanding *out)
 {
-    return out->had_timeout && out->results_since >= 1 && out->results_since <= CRAWL_MAX;
+    uint64_t most = out->probed > CRAWL_MAX ? out->probed : CRAWL_MAX;
+    return out->had_timeout && out->results_since >= 1 && out->results_since <= most;
+}
+
+/* Sends again what may have been lost, without saying so. */
+static void probe(struct gw_outstanding *out)
+{
+    uint32_t count = is_crawling(out) && out->probed ? 2 * out->probed : 1;
+    out->probed = count;
+    for (uint32_t seq = out->expected; count && seq != out->next; seq++) {
+        if (*gw_outstanding_note(out, seq) & GW_NOTE_DONE)
+            continue;
+        gw_outstanding_resend(out, seq);
+        count--;
+    }
+    out->may_probe = false;
 }
 
 bool gw_outstanding_expire(struct gw_outstanding *out, gw_time now)
 {
     if (out->expected == out->next || now - out->progress_at < timeout_of(out))
         return false;
-    if (out->may_probe) {
-        out->may_probe = false;
-        gw_outstanding_resend(out, out->expected);
-        return false;
+    bool is_loss = !out->may_probe;
+    if (is_loss) {
+        out->progress_at = now;
+        resend_overdue(out, out->next, out->resends_gap || is_crawling(out));
+        out->timeouts += out->timeouts < BACKOFF_MAX;
+        out->probed = 0;
+    } else {
+        probe(out);
     }
-    out->progress_at = now;
-    resend_overdue(out, out->next, out->resends_gap || is_crawling(out));
     out->had_timeout = true;
-    out->timeouts += out->timeouts < BACKOFF_MAX;
     out->results_since = 0;
-    return true;
+    return is_loss;
 }
 
 gw_time gw_outstanding_deadline(const struct gw_outstanding *out, gw_time now)
 {
     gw_time since = out->expected == out->next ? now : out->progress_at;
     gw_time at = gw_time_add(since, timeout_of(out));
-    gw_time look_at = gw_time_add(now, out->cfg.probe); /* a result may come at any time */
-    return out->cfg.probe && gw_time_before(look_at, at) ? look_at : at;
+    if (!out->cfg.probe)
+        return at;
+    gw_time look_at = gw_time_add(now, gw_patience_of(&out->patience)); /* a result may come */
+    return gw_time_before(look_at, at) ? look_at : at;
 }

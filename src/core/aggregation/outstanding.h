@@ -10,9 +10,10 @@
  * noticed that has overtaken it, too, since the answer may be lost.
  *
  * The last fragments have nothing behind them that could overtake them. Once a result has come, and
- * then nothing for a probe's time, the expected fragment is sent again without being called lost:
- * as TCP's tail-loss probe (RFC 8985, section 7), once until the next result. As published there is
- * none.
+ * then nothing for longer than is usual between two (patience.h), the expected fragment is sent
+ * again without being called lost: as TCP's tail-loss probe (RFC 8985, section 7), once until the
+ * next result. While nothing comes but what probes have brought, each sends twice as many again. As
+ * published there is none.
  *
  * A loss means congestion (NOTE_LOST) unless the owner forgives it. Where the owner wants it, all
  * that is overdue is sent again with the expected fragment; else a gap costs a round trip for each.
@@ -30,6 +31,7 @@
 
 #include "base/index_queue.h"
 #include "core/agg_rules.h"
+#include "core/aggregation/patience.h"
 #include "core/pkt.h"
 
 enum {
@@ -52,7 +54,7 @@ struct gw_outstanding_cfg {
     uint32_t max; /* fragments out at the same time: a power of two */
     uint32_t first_seq;
     gw_time timeout; /* the first one */
-    gw_time probe;   /* less than that; 0: no probes */
+    gw_time probe;   /* after this at the latest, less than that; 0: no probes */
     enum gw_agg_overtaking overtaking;
 };
 
@@ -71,11 +73,13 @@ struct gw_outstanding {
     uint32_t behind;       /* `next` at that time: the resends left before it */
     uint32_t behind_count; /* results since then of what was sent later */
     bool had_timeout;
+    struct gw_patience patience; /* of probes */
     bool may_probe;   /* a result has come since work began, and no probe or timeout was since */
     bool resends_gap; /* every overdue fragment is sent again, not only the expected one; up
                          to the owner, as is the next */
     bool forgives;    /* a loss is not to mean congestion */
-    uint64_t results_since; /* of the last timeout */
+    uint64_t results_since; /* of the last timeout or probe */
+    uint32_t probed;        /* fragments that the last one sent again, if it was a probe */
     uint8_t timeouts;       /* since the last result */
     gw_time progress_at;    /* last result, last resend by timeout, or begin of work */
 };
@@ -144,6 +148,8 @@ static inline uint32_t gw_outstanding_take_next(struct gw_outstanding *out, gw_t
 /* The result of a fragment that is out has come. */
 static inline void gw_outstanding_finish(struct gw_outstanding *out, uint32_t seq, gw_time now)
 {
+    if (out->may_probe)
+        gw_patience_result(&out->patience, now - out->progress_at, out->cfg.max);
     *gw_outstanding_note(out, seq) |= GW_NOTE_DONE;
     out->ahead++;
     out->in_a_row++;

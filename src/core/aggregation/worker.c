@@ -91,11 +91,14 @@ static void has_lost(struct gw_worker *worker)
 static void take_result(struct gw_worker *worker, struct gw_row_tensor *work, struct gw_pkt *pkt,
                         gw_time now)
 {
+    bool had_timeout = worker->out.timeouts > 0;
     worker->stats.results++;
     count_contributors(worker, work, pkt);
     gw_worker_values_store(&worker->values, work, pkt);
     gw_worker_values_agree(&worker->values, pkt->seq, pkt->scale);
     gw_outstanding_finish(&worker->out, pkt->seq, now);
+    if (had_timeout) /* the next one is not doubled any more */
+        gw_app_arm_by(&worker->app, gw_outstanding_deadline(&worker->out, now));
     work->results++;
     worker->result_at = now;
     if (pkt->agg_flags & GW_AGG_COLLISION)

@@ -320,13 +320,22 @@ static void start_over__sends_again_what_has_no_result(void **state)
 }
 
 /* Once a result has come, the rest of a tensor waits for less than a timeout, and once. */
+enum {
+    PROBE = TIMEOUT / 5,
+};
+
+static void fixture_open_probing(struct fixture *f, uint32_t count)
+{
+    fixture_open(f, count);
+    f->out.cfg.probe = PROBE;
+    gw_patience_init(&f->out.patience, 1, PROBE);
+}
+
 static void expire__probes_for_the_last_fragments(void **state)
 {
-    enum { PROBE = TIMEOUT / 5 };
     (void)state;
     struct fixture f;
-    fixture_open(&f, 4);
-    f.out.cfg.probe = PROBE;
+    fixture_open_probing(&f, 4);
     assert_false(gw_outstanding_expire(&f.out, TIMEOUT - 1)); /* others may not have begun */
     expect_resends(&f, NULL, 0);
     assert_false(finish(&f, 0, TIMEOUT));
@@ -343,6 +352,50 @@ static void expire__probes_for_the_last_fragments(void **state)
     assert_false(finish(&f, 1, 2 * TIMEOUT + 1));
     assert_false(gw_outstanding_expire(&f.out, 2 * TIMEOUT + 1 + PROBE));
     expect_resends(&f, (uint32_t[]){2}, 1);
+    fixture_close(&f);
+}
+
+/* All that is out was lost, and each probe brings what it has sent: the next sends twice as many.
+ */
+static void expire__probes_for_twice_as_many_when_results_crawl(void **state)
+{
+    (void)state;
+    struct fixture f;
+    uint32_t at = 1;
+    gw_time now = 0;
+    fixture_open_probing(&f, MAX);
+    finish(&f, 0, now);
+    for (uint32_t count = 1; at + count < MAX; count *= 2) {
+        const uint32_t wanted[] = {at, at + 1, at + 2, at + 3};
+        GW_ASSERT(count <= GW_COUNT_OF(wanted));
+        now += PROBE;
+        assert_false(gw_outstanding_expire(&f.out, now));
+        expect_resends(&f, wanted, count);
+        for (uint32_t i = 0; i < count; i++)
+            finish(&f, at++, now);
+    }
+    assert_true(at >= 8);
+    fixture_close(&f);
+}
+
+/* How long one waits is what is usual between two results of a window. */
+static void expire__probes_when_nothing_has_come_for_longer_than_usual(void **state)
+{
+    (void)state;
+    enum { USUAL = 3 };
+    struct fixture f;
+    gw_time now = 0;
+    fixture_open_probing(&f, MAX);
+    for (uint32_t i = 0; i < 20 * MAX; i++, now += USUAL) {
+        gw_outstanding_finish(&f.out, FIRST + i, now);
+        assert_true(gw_outstanding_advance(&f.out));
+        gw_outstanding_take_next(&f.out, now);
+    }
+    now -= USUAL;
+    assert_false(gw_outstanding_expire(&f.out, now + USUAL));
+    expect_resends(&f, NULL, 0);
+    assert_false(gw_outstanding_expire(&f.out, now + 3 * USUAL));
+    expect_resends(&f, (uint32_t[]){20 * MAX}, 1);
     fixture_close(&f);
 }
 
@@ -366,6 +419,8 @@ int main(void)
         cmocka_unit_test(expire__waits_from_the_first_that_is_out),
         cmocka_unit_test(start_over__sends_again_what_has_no_result),
         cmocka_unit_test(expire__probes_for_the_last_fragments),
+        cmocka_unit_test(expire__probes_for_twice_as_many_when_results_crawl),
+        cmocka_unit_test(expire__probes_when_nothing_has_come_for_longer_than_usual),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

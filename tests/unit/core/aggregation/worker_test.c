@@ -282,6 +282,26 @@ static void worker__silence_sends_the_expected_one_again(void **state)
     bench_close(&b);
 }
 
+/* A result ends the doubling at once, also of the wait that has begun. */
+static void worker__after_a_result_the_timeout_is_short_again(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt last;
+    bench_open(&b, INITIAL, 0);
+    drain(&b, &last, 0);
+    gw_node_expire(b.node, TIMEOUT);
+    gw_node_expire(b.node, 3 * TIMEOUT);
+    assert_true(gw_node_deadline(b.node) == 7 * TIMEOUT);
+    drain(&b, &last, 3 * TIMEOUT);
+    input(&b, result_of(&b, 0, 0), 3 * TIMEOUT + 1);
+    assert_true(gw_node_deadline(b.node) == 4 * TIMEOUT + 1);
+    gw_node_expire(b.node, 4 * TIMEOUT + 1);
+    drain(&b, &last, 4 * TIMEOUT + 1);
+    assert_true(gw_worker_stats(b.worker)->resent > 2);
+    bench_close(&b);
+}
+
 static void worker__a_request_is_met_raw(void **state)
 {
     (void)state;
@@ -745,6 +765,7 @@ int main(void)
         cmocka_unit_test(worker__the_window_never_falls_below_its_floor),
         cmocka_unit_test(worker__three_overtaking_results_mean_a_loss),
         cmocka_unit_test(worker__silence_sends_the_expected_one_again),
+        cmocka_unit_test(worker__after_a_result_the_timeout_is_short_again),
         cmocka_unit_test(worker__a_request_is_met_raw),
         cmocka_unit_test(worker__a_request_confirms_no_result_that_is_owed),
         cmocka_unit_test(worker__keeps_no_more_than_can_be_lacking),
