@@ -440,6 +440,21 @@ static void registrar__compares_tables_when_all_have_come(void **state)
     }
 }
 
+/* Whoever says again that it is a rank that has come does not change with which table that came. */
+static void registrar__keeps_the_table_that_a_rank_came_with(void **state)
+{
+    (void)state;
+    struct model m;
+    model_open(&m, &(struct setup){.world = 3});
+    assert_int_equal(come_at(&m, 0, &m.places[0], IS_NEW), GW_JOB_OK);
+    assert_int_equal(come_at(&m, 0, &m.places[0], HAS_MET), GW_JOB_OK);
+    assert_int_equal(come_at(&m, 1, &m.places[1], IS_NEW), GW_JOB_OK);
+    assert_int_equal(gw_registrar_present(m.registrar), 2);
+    assert_int_equal(come_at(&m, 2, &m.places[2], IS_NEW), GW_JOB_OK);
+    assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_RUNNING);
+    model_close(&m);
+}
+
 /* Somebody new with whom the others could not go on does not end their job. */
 static void registrar__refuses_a_new_one_before_it_dismisses(void **state)
 {
@@ -526,6 +541,7 @@ int main(void)
         cmocka_unit_test(registrar__knows_who_has_met_others),
         cmocka_unit_test(registrar__keeps_who_has_met_nobody),
         cmocka_unit_test(registrar__compares_tables_when_all_have_come),
+        cmocka_unit_test(registrar__keeps_the_table_that_a_rank_came_with),
         cmocka_unit_test(registrar__refuses_a_new_one_before_it_dismisses),
         cmocka_unit_test(registrar__knows_that_a_job_has_ended),
         cmocka_unit_test(registrar__finds_the_threshold_of_all),

@@ -322,6 +322,7 @@ static enum gw_job_reason take_in(struct gw_registrar *registrar,
     if (other < registrar->cfg.world)
         clear(registrar, other);
     clear(registrar, rank->rank);
+    registrar->seats[rank->rank].table = rank->table;
     return GW_JOB_OK;
 }
 
@@ -340,7 +341,6 @@ enum gw_job_reason gw_registrar_come(struct gw_registrar *registrar,
     struct gw_seat *seat = &registrar->seats[rank->rank];
     registrar->notice = rank->notice;
     registrar->places[rank->rank] = rank->place;
-    seat->table = rank->table;
     seat->path = rank->path;
     seat->heard = now;
     come_again(registrar, rank->rank);
