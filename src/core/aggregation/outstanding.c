@@ -32,6 +32,8 @@ void gw_outstanding_init(struct gw_outstanding *out, void *memory,
         .cfg = *cfg,
         .expected = cfg->first_seq,
         .next = cfg->first_seq,
+        .newest = cfg->first_seq - 1,
+        .checked = cfg->first_seq,
     };
     gw_time least = gw_patience_least(cfg->timeout);
     gw_patience_init(&out->patience, least < cfg->probe ? least : cfg->probe, cfg->probe);
@@ -42,15 +44,18 @@ void gw_outstanding_init(struct gw_outstanding *out, void *memory,
 
 void gw_outstanding_clear(struct gw_outstanding *out, uint32_t seq)
 {
-    out->expected = out->next = seq;
+    out->expected = out->next = out->checked = seq;
+    out->newest = seq - 1;
     out->ahead = out->in_a_row = 0;
-    out->was_overtaken = false;
+    out->was_overtaken = out->is_timing = false;
     gw_index_queue_clear(&out->resend);
 }
 
 void gw_outstanding_start_over(struct gw_outstanding *out)
 {
-    out->was_overtaken = out->had_timeout = false;
+    out->was_overtaken = out->had_timeout = out->is_timing = false;
+    out->newest = out->expected - 1;
+    out->checked = out->expected;
     out->timeouts = 0;
     out->in_a_row = 0;
     gw_index_queue_clear(&out->resend);
@@ -98,6 +103,7 @@ bool gw_outstanding_take_resend(struct gw_outstanding *out, uint32_t *seq)
 
 static void resend_lost(struct gw_outstanding *out, uint32_t seq)
 {
+    out->is_timing = false;
     *gw_outstanding_note(out, seq) |= out->forgives ? 0 : GW_NOTE_LOST;
     gw_outstanding_resend(out, seq);
 }
@@ -114,6 +120,8 @@ static void resend_overdue(struct gw_outstanding *out, uint32_t seq, bool all)
 static void note_resends(struct gw_outstanding *out, uint32_t end)
 {
     out->resent_end = end;
+    if (gw_seq_before(out->checked, end))
+        out->checked = end;
     out->was_overtaken = true;
     out->behind = out->next;
     out->behind_count = 0;
@@ -130,6 +138,10 @@ void gw_outstanding_resend_before(struct gw_outstanding *out, uint32_t end)
 bool gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq, bool is_resent)
 {
     bool is_asked = *gw_outstanding_note(out, out->expected) & GW_NOTE_ASKED;
+    if (!is_resent && gw_seq_before(out->expected, out->checked)) {
+        note_resends(out, out->expected + 1); /* its resend may be on its way */
+        return false;
+    }
     note_resends(out, out->resends_gap && !is_asked ? seq : out->expected + 1);
     if (!is_asked)
         resend_overdue(out, seq, out->resends_gap);
@@ -138,11 +150,37 @@ bool gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq, bool is_r
     return !is_asked;
 }
 
+bool gw_outstanding_send_hole(struct gw_outstanding *out)
+{
+    if (gw_seq_before(out->checked, out->expected))
+        out->checked = out->expected;
+    while (gw_seq_before(out->checked + GW_OVERTAKEN_MAX - 1, out->newest)) {
+        uint32_t seq = out->checked++;
+        if (*gw_outstanding_note(out, seq) & (GW_NOTE_DONE | GW_NOTE_ASKED))
+            continue;
+        out->credit = 0;
+        resend_lost(out, seq);
+        return true;
+    }
+    return false;
+}
+
+/* How long nothing comes before a probe leaves. */
+static gw_time probe_after(const struct gw_outstanding *out)
+{
+    gw_time usual = gw_patience_of(&out->patience);
+    gw_time least = 2 * out->trip < out->cfg.probe ? 2 * out->trip : out->cfg.probe;
+    return usual > least ? usual : least;
+}
+
+static bool is_for_probe(const struct gw_outstanding *out)
+{
+    return out->may_probe && probe_after(out) << out->probes < out->cfg.timeout << out->timeouts;
+}
+
 static gw_time timeout_of(const struct gw_outstanding *out)
 {
-    if (out->may_probe)
-        return gw_patience_of(&out->patience);
-    return out->cfg.timeout << out->timeouts;
+    return is_for_probe(out) ? probe_after(out) << out->probes : out->cfg.timeout << out->timeouts;
 }
 
 /*
@@ -166,15 +204,17 @@ static void probe(struct gw_outstanding *out)
         gw_outstanding_resend(out, seq);
         count--;
     }
-    out->may_probe = false;
+    out->is_timing = false;
+    out->probes++;
 }
 
 bool gw_outstanding_expire(struct gw_outstanding *out, gw_time now)
 {
     if (out->expected == out->next || now - out->progress_at < timeout_of(out))
         return false;
-    bool is_loss = !out->may_probe;
+    bool is_loss = !is_for_probe(out);
     if (is_loss) {
+        out->may_probe = false;
         out->progress_at = now;
         resend_overdue(out, out->next, out->resends_gap || is_crawling(out));
         out->timeouts += out->timeouts < BACKOFF_MAX;
@@ -193,6 +233,6 @@ gw_time gw_outstanding_deadline(const struct gw_outstanding *out, gw_time now)
     gw_time at = gw_time_add(since, timeout_of(out));
     if (!out->cfg.probe)
         return at;
-    gw_time look_at = gw_time_add(now, gw_patience_of(&out->patience)); /* a result may come */
+    gw_time look_at = gw_time_add(now, probe_after(out)); /* a result may come */
     return gw_time_before(look_at, at) ? look_at : at;
 }

@@ -10,16 +10,20 @@
  * noticed that has overtaken it, too, since the answer may be lost.
  *
  * The last fragments have nothing behind them that could overtake them. Once a result has come, and
- * then nothing for longer than is usual between two (patience.h), the expected fragment is sent
- * again without being called lost: as TCP's tail-loss probe (RFC 8985, section 7), once until the
- * next result. While nothing comes but what probes have brought, each sends twice as many again. As
- * published there is none.
+ * then nothing for longer than is usual between two (patience.h) and two round trips, the expected
+ * fragment is sent again without being called lost: as TCP's tail-loss probe (RFC 8985, section 7),
+ * and again after twice that time, until the timeout. While nothing comes but what probes have
+ * brought, each sends twice as many again. As published there is none.
+ *
+ * Behind the expected fragment there may be others that were overtaken: holes. They are sent again
+ * once each, as results come (as TCP's selective repeat, RFC 6675); what is lost of that is found
+ * when they are expected.
  *
  * A loss means congestion (NOTE_LOST) unless the owner forgives it. Where the owner wants it, all
- * that is overdue is sent again with the expected fragment; else a gap costs a round trip for each.
+ * that is overdue is sent again with the expected fragment.
  *
  * As published (GW_AGG_OVERTAKEN_IN_A_ROW) every three results in a row that are not the expected
- * one mean a loss, whenever what they answer was sent.
+ * one mean a loss, whenever what they answer was sent, and a gap costs a round trip for each.
  *
  * Invariants: expected <= next; next - expected <= max; the fragment `expected` has no result; what
  * is noted of a fragment is at its number modulo max.
@@ -36,6 +40,9 @@
 
 enum {
     GW_OVERTAKEN_MAX = 3, /* results out of order that mean a loss (ATP, section 3.6) */
+    GW_HOLE_RESULTS = 4,  /* for each of them one hole is sent again at most: all workers do so, and
+                             a switch does not add them up */
+    GW_TRIP_GAIN = 16,    /* how slowly a longer round trip counts */
 };
 
 /* What is noted of a fragment. */
@@ -70,14 +77,22 @@ struct gw_outstanding {
     uint32_t in_a_row;            /* of them, since the expected one's or the last loss */
     uint32_t resent_end;          /* what lacks a result before it was sent again that way */
     bool was_overtaken;
+    uint32_t newest;       /* fragment with a result */
+    uint32_t checked;      /* what lacks a result before it was sent again or asked for */
+    uint32_t credit;       /* results since the last hole */
     uint32_t behind;       /* `next` at that time: the resends left before it */
     uint32_t behind_count; /* results since then of what was sent later */
     bool had_timeout;
-    struct gw_patience patience; /* of probes */
-    bool may_probe;   /* a result has come since work began, and no probe or timeout was since */
-    bool resends_gap; /* every overdue fragment is sent again, not only the expected one; up
-                         to the owner, as is the next */
-    bool forgives;    /* a loss is not to mean congestion */
+    struct gw_patience patience; /* of probes, at least two round trips */
+    gw_time trip;                /* smoothed; 0: nothing is known */
+    bool is_timing;              /* a fragment that is out, `timed`, was sent at `timed_at` */
+    uint32_t timed;
+    gw_time timed_at;
+    bool may_probe;         /* a result has come since work began, and no timeout was since */
+    uint8_t probes;         /* since the last result */
+    bool resends_gap;       /* every overdue fragment is sent again, not only the expected one; up
+                               to the owner, as is the next */
+    bool forgives;          /* a loss is not to mean congestion */
     uint64_t results_since; /* of the last timeout or probe */
     uint32_t probed;        /* fragments that the last one sent again, if it was a probe */
     uint8_t timeouts;       /* since the last result */
@@ -141,22 +156,42 @@ static inline uint32_t gw_outstanding_take_next(struct gw_outstanding *out, gw_t
         out->progress_at = now;
         out->may_probe = false;
     }
+    if (!out->is_timing) {
+        out->is_timing = true;
+        out->timed = out->next;
+        out->timed_at = now;
+    }
     *gw_outstanding_note(out, out->next) = 0;
     return out->next++;
+}
+
+/* So long after it was sent a fragment's result came, and nothing was sent again meanwhile. */
+static inline void gw_outstanding_note_trip(struct gw_outstanding *out, gw_time trip)
+{
+    out->is_timing = false;
+    if (out->trip == 0 || trip < out->trip)
+        out->trip = trip;
+    else
+        out->trip += (trip - out->trip) / GW_TRIP_GAIN;
 }
 
 /* The result of a fragment that is out has come. */
 static inline void gw_outstanding_finish(struct gw_outstanding *out, uint32_t seq, gw_time now)
 {
+    if (out->is_timing && out->timed == seq)
+        gw_outstanding_note_trip(out, now - out->timed_at);
     if (out->may_probe)
         gw_patience_result(&out->patience, now - out->progress_at, out->cfg.max);
     *gw_outstanding_note(out, seq) |= GW_NOTE_DONE;
     out->ahead++;
+    out->credit++;
+    if (gw_seq_before(out->newest, seq))
+        out->newest = seq;
     out->in_a_row++;
     out->behind_count += !gw_seq_before(seq, out->behind);
     out->results_since++;
     out->progress_at = now;
-    out->timeouts = 0;
+    out->timeouts = out->probes = 0;
     out->may_probe = out->cfg.probe != 0;
 }
 
@@ -179,10 +214,14 @@ void gw_outstanding_resend_before(struct gw_outstanding *out, uint32_t end);
  */
 bool gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq, bool is_resent);
 
+/* Sends the next hole again, if there is one; false: there is none. */
+bool gw_outstanding_send_hole(struct gw_outstanding *out);
+
 /*
  * Notices that the expected fragment has been overtaken, and then that its resend has been, by what
  * was sent after it. A fragment that becomes the expected one may have been overtaken long ago.
- * `seq` is the fragment whose result has come. True: one is lost, and will be sent again.
+ * Or a hole is found. `seq` is the fragment whose result has come. True: one is lost, and will be
+ * sent again.
  */
 static inline bool gw_outstanding_detect_loss(struct gw_outstanding *out, uint32_t seq)
 {
@@ -190,7 +229,10 @@ static inline bool gw_outstanding_detect_loss(struct gw_outstanding *out, uint32
     uint32_t by = out->cfg.overtaking == GW_AGG_OVERTAKEN_IN_A_ROW ? out->in_a_row
                   : is_resent                                      ? out->behind_count
                                                                    : out->ahead;
-    return by >= GW_OVERTAKEN_MAX && gw_outstanding_overtake(out, seq, is_resent);
+    if (by >= GW_OVERTAKEN_MAX && gw_outstanding_overtake(out, seq, is_resent))
+        return true;
+    return out->ahead && out->credit >= GW_HOLE_RESULTS &&
+           out->cfg.overtaking == GW_AGG_OVERTAKEN_COUNTED && gw_outstanding_send_hole(out);
 }
 
 /* Looks for a timeout. True: something is lost, and will be sent again. A probe is no loss. */

@@ -74,13 +74,13 @@ static void detect_loss__takes_three_later_results(void **state)
     (void)state;
     struct fixture f;
     fixture_open(&f, 8);
+    assert_false(finish(&f, 1, 1));
     assert_false(finish(&f, 2, 1));
-    assert_false(finish(&f, 3, 1));
-    assert_true(finish(&f, 4, 1));
+    assert_true(finish(&f, 3, 1));
     expect_resends(&f, (uint32_t[]){0}, 1);
-    assert_false(finish(&f, 5, 1)); /* it was sent before the resend */
+    assert_false(finish(&f, 4, 1)); /* it was sent before the resend */
+    assert_false(finish(&f, 5, 1));
     assert_false(finish(&f, 6, 1));
-    assert_false(finish(&f, 7, 1));
     fixture_close(&f);
 }
 
@@ -207,6 +207,49 @@ static void detect_loss__sends_again_what_the_server_has_asked_for_in_vain(void 
     }
     expect_resends(&f, (uint32_t[]){0}, 1);
     assert_false(*gw_outstanding_note(&f.out, FIRST) & GW_NOTE_LOST);
+    fixture_close(&f);
+}
+
+/* Holes are sent again as results come, though a fragment before them is still expected; and when
+ * they are expected, not again before what was sent later has overtaken that. */
+static void detect_loss__finds_holes(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f, MAX);
+    *gw_outstanding_note(&f.out, FIRST + 8) |= GW_NOTE_ASKED;
+    for (uint32_t i = 1; i < 13; i++)
+        if (i != 2 && i != 3 && i != 8)
+            finish(&f, i, 1);
+    expect_resends(&f, (uint32_t[]){0, 2, 3}, 3);
+    assert_true(*gw_outstanding_note(&f.out, FIRST + 3) & GW_NOTE_LOST);
+    assert_false(finish(&f, 0, 1)); /* 2 is expected */
+    for (uint32_t i = 13; i < MAX; i++)
+        assert_false(finish(&f, i, 1));
+    expect_resends(&f, NULL, 0);
+    assert_false(finish(&f, 2, 1));
+    finish(&f, 3, 1);
+    assert_int_equal(f.out.expected, FIRST + 8);
+    fixture_close(&f);
+}
+
+/* What was lost of a hole again is found when it is expected. */
+static void detect_loss__finds_a_lost_resend_of_a_hole(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f, 10);
+    for (uint32_t i = 1; i < 10; i++)
+        if (i != 2)
+            finish(&f, i, 1);
+    expect_resends(&f, (uint32_t[]){0, 2}, 2);
+    finish(&f, 0, 1);
+    for (uint32_t i = 10; i < 13; i++) {
+        gw_outstanding_take_next(&f.out, 1);
+        expect_resends(&f, NULL, 0);
+        assert_int_equal(finish(&f, i, 1), i == 12);
+    }
+    expect_resends(&f, (uint32_t[]){2}, 1);
     fixture_close(&f);
 }
 
@@ -345,6 +388,12 @@ static void expire__probes_for_the_last_fragments(void **state)
     assert_false(gw_outstanding_expire(&f.out, TIMEOUT + PROBE)); /* no loss */
     expect_resends(&f, (uint32_t[]){1}, 1);
     assert_int_equal(*gw_outstanding_note(&f.out, FIRST + 1) & GW_NOTE_LOST, 0);
+    for (uint32_t i = 2; i <= 4; i *= 2) {
+        assert_false(gw_outstanding_expire(&f.out, TIMEOUT + i * PROBE - 1));
+        expect_resends(&f, NULL, 0);
+        assert_false(gw_outstanding_expire(&f.out, TIMEOUT + i * PROBE));
+        expect_resends(&f, (uint32_t[]){1}, 1);
+    }
     assert_false(gw_outstanding_expire(&f.out, 2 * TIMEOUT - 1));
     expect_resends(&f, NULL, 0);
     assert_true(gw_outstanding_expire(&f.out, 2 * TIMEOUT));
@@ -378,23 +427,23 @@ static void expire__probes_for_twice_as_many_when_results_crawl(void **state)
     fixture_close(&f);
 }
 
-/* How long one waits is what is usual between two results of a window. */
+/* How long one waits is what is usual between two results of a window, and two round trips. */
 static void expire__probes_when_nothing_has_come_for_longer_than_usual(void **state)
 {
     (void)state;
     enum { USUAL = 3 };
     struct fixture f;
     gw_time now = 0;
-    fixture_open_probing(&f, MAX);
+    fixture_open_probing(&f, 2);
     for (uint32_t i = 0; i < 20 * MAX; i++, now += USUAL) {
         gw_outstanding_finish(&f.out, FIRST + i, now);
         assert_true(gw_outstanding_advance(&f.out));
         gw_outstanding_take_next(&f.out, now);
     }
     now -= USUAL;
-    assert_false(gw_outstanding_expire(&f.out, now + USUAL));
+    assert_false(gw_outstanding_expire(&f.out, now + 4 * USUAL - 1));
     expect_resends(&f, NULL, 0);
-    assert_false(gw_outstanding_expire(&f.out, now + 3 * USUAL));
+    assert_false(gw_outstanding_expire(&f.out, now + 4 * USUAL));
     expect_resends(&f, (uint32_t[]){20 * MAX}, 1);
     fixture_close(&f);
 }
@@ -411,6 +460,8 @@ int main(void)
         cmocka_unit_test(resend__has_room_for_all_that_is_out),
         cmocka_unit_test(detect_loss__spares_what_the_server_asks_for),
         cmocka_unit_test(detect_loss__sends_again_what_the_server_has_asked_for_in_vain),
+        cmocka_unit_test(detect_loss__finds_holes),
+        cmocka_unit_test(detect_loss__finds_a_lost_resend_of_a_hole),
         cmocka_unit_test(take_resend__skips_what_has_its_result),
         cmocka_unit_test(expire__doubles_while_nothing_comes),
         cmocka_unit_test(expire__sends_all_again_when_results_crawl),
