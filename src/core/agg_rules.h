@@ -19,7 +19,7 @@ enum gw_agg_halving {
 
 /* When results of later fragments mean that the expected one is lost. */
 enum gw_agg_overtaking {
-    GW_AGG_OVERTAKEN_COUNTED,  /* three have come */
+    GW_AGG_OVERTAKEN_COUNTED,  /* three have come; likewise of others behind it */
     GW_AGG_OVERTAKEN_IN_A_ROW, /* the last three results were others (section 3.7) */
 };
 
