@@ -138,6 +138,8 @@ void gw_outstanding_resend_before(struct gw_outstanding *out, uint32_t end)
 bool gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq, bool is_resent)
 {
     bool is_asked = *gw_outstanding_note(out, out->expected) & GW_NOTE_ASKED;
+    if (is_asked && out->cfg.overtaking == GW_AGG_OVERTAKEN_IN_A_ROW)
+        return false; /* it would be sent again every three results, whenever they were sent */
     if (!is_resent && gw_seq_before(out->expected, out->checked)) {
         note_resends(out, out->expected + 1); /* its resend may be on its way */
         return false;

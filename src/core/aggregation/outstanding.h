@@ -7,7 +7,8 @@
  * It is lost, too, when nothing has come for a timeout, which doubles as long as nothing comes at
  * all: then it is others that the worker waits for, not packets. One that the server has asked for
  * is held up by a collision, which is no loss: it is sent again when what was sent after the worker
- * noticed that has overtaken it, too, since the answer may be lost.
+ * noticed that has overtaken it, too, whoever was asked: the answer may be lost, or what is missing
+ * be another's.
  *
  * The last fragments have nothing behind them that could overtake them. Once a result has come, and
  * then nothing for longer than is usual between two (patience.h) and two round trips, the expected
