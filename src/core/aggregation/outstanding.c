@@ -140,15 +140,15 @@ bool gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq, bool is_r
     bool is_asked = *gw_outstanding_note(out, out->expected) & GW_NOTE_ASKED;
     if (is_asked && out->cfg.overtaking == GW_AGG_OVERTAKEN_IN_A_ROW)
         return false; /* it would be sent again every three results, whenever they were sent */
-    if (!is_resent && gw_seq_before(out->expected, out->checked)) {
-        note_resends(out, out->expected + 1); /* its resend may be on its way */
+    if (!is_resent && (is_asked || gw_seq_before(out->expected, out->checked))) {
+        note_resends(out, out->expected + 1); /* it may be on its way */
         return false;
     }
     note_resends(out, out->resends_gap && !is_asked ? seq : out->expected + 1);
-    if (!is_asked)
-        resend_overdue(out, seq, out->resends_gap);
-    else if (is_resent)
+    if (is_asked)
         gw_outstanding_resend(out, out->expected);
+    else
+        resend_overdue(out, seq, out->resends_gap);
     return !is_asked;
 }
 

@@ -43,7 +43,6 @@ enum {
     GW_OVERTAKEN_MAX = 3, /* results out of order that mean a loss (ATP, section 3.6) */
     GW_HOLE_RESULTS = 4,  /* for each of them one hole is sent again at most: all workers do so, and
                              a switch does not add them up */
-    GW_TRIP_GAIN = 16,    /* how slowly a longer round trip counts */
 };
 
 /* What is noted of a fragment. */
@@ -166,21 +165,13 @@ static inline uint32_t gw_outstanding_take_next(struct gw_outstanding *out, gw_t
     return out->next++;
 }
 
-/* So long after it was sent a fragment's result came, and nothing was sent again meanwhile. */
-static inline void gw_outstanding_note_trip(struct gw_outstanding *out, gw_time trip)
-{
-    out->is_timing = false;
-    if (out->trip == 0 || trip < out->trip)
-        out->trip = trip;
-    else
-        out->trip += (trip - out->trip) / GW_TRIP_GAIN;
-}
-
 /* The result of a fragment that is out has come. */
 static inline void gw_outstanding_finish(struct gw_outstanding *out, uint32_t seq, gw_time now)
 {
-    if (out->is_timing && out->timed == seq)
-        gw_outstanding_note_trip(out, now - out->timed_at);
+    if (out->is_timing && out->timed == seq) { /* and nothing was sent again meanwhile */
+        out->is_timing = false;
+        gw_trip_note(&out->trip, now - out->timed_at);
+    }
     if (out->may_probe)
         gw_patience_result(&out->patience, now - out->progress_at, out->cfg.max);
     *gw_outstanding_note(out, seq) |= GW_NOTE_DONE;

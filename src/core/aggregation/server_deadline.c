@@ -26,7 +26,6 @@
 
 enum {
     PATIENCE_DOUBLINGS_MAX = 6, /* while there is no result */
-    TRIP_GAIN = 16,             /* how slowly a longer way to an answer counts */
     CRAWL_MIN = 3,              /* fragments one after the other that mean a gap */
     CRAWL_AGAIN = 32,           /* and mean one again: what was asked for is lost */
 };
@@ -234,10 +233,7 @@ static void note_answers(struct gw_server *server, const struct gw_rank_set *fro
             continue;
         gw_time waited = now - deadline->asked_since[rank];
         gw_patience_note(&deadline->patience, waited);
-        if (deadline->trip == 0 || waited < deadline->trip)
-            deadline->trip = waited;
-        else
-            deadline->trip += (waited - deadline->trip) / TRIP_GAIN;
+        gw_trip_note(&deadline->trip, waited);
     }
     gw_rank_set_remove(&deadline->asked, from);
 }

@@ -362,7 +362,6 @@ static void start_over__sends_again_what_has_no_result(void **state)
     fixture_close(&f);
 }
 
-/* Once a result has come, the rest of a tensor waits for less than a timeout, and once. */
 enum {
     PROBE = TIMEOUT / 5,
 };
@@ -374,6 +373,8 @@ static void fixture_open_probing(struct fixture *f, uint32_t count)
     gw_patience_init(&f->out.patience, 1, PROBE);
 }
 
+/* Once a result has come, the rest of a tensor waits for less than a timeout, then twice as long.
+ */
 static void expire__probes_for_the_last_fragments(void **state)
 {
     (void)state;
