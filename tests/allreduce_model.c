@@ -248,6 +248,19 @@ static uint8_t units_of(uint8_t option)
     return units;
 }
 
+struct gw_model_rules gw_model_rules_of(uint32_t bits)
+{
+    return (struct gw_model_rules){
+        .halving = (enum gw_agg_halving)(bits & 1),
+        .overtaking = (enum gw_agg_overtaking)(bits >> 1 & 1),
+        .hashing = (enum gw_agg_hashing)(bits >> 2 & 1),
+        .remap = (enum gw_agg_remap)(bits >> 3 & 1),
+        .partials = (enum gw_agg_partials)(bits >> 4 & 1),
+        .reclaim = (enum gw_agg_reclaim)(bits >> 5 & 1),
+        .is_decimal = bits >> 6 & 1,
+    };
+}
+
 static void joined(struct model *m, struct actor *actor)
 {
     assert_int_equal(gw_member_rank(actor->member), actor->rank);
@@ -258,6 +271,8 @@ static void joined(struct model *m, struct actor *actor)
             .overtaking = m->cfg->rules.overtaking,
             .tensors_max = TENSORS_MAX,
             .timeout = TIMEOUT,
+            .probe = m->cfg->rules.overtaking ? 0 : TIMEOUT / 5,
+            .resend_gap = m->cfg->resend_gap,
             .stall = m->cfg->stall,
             .congestion_control = true,
             .keeps_results = true,

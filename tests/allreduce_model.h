@@ -53,6 +53,11 @@ struct gw_model_rules {
     bool is_decimal; /* the scale */
 };
 
+enum { GW_MODEL_RULES = 7 };
+
+/* Those whose bit is set are the paper's. */
+struct gw_model_rules gw_model_rules_of(uint32_t bits);
+
 struct gw_model_cfg {
     uint64_t seed;
     uint32_t racks; /* 0: all workers are at the root */
@@ -77,6 +82,7 @@ struct gw_model_cfg {
     bool one_by_one; /* a worker has one tensor in work, not all from the start */
     bool proactive;  /* fragments that might saturate travel raw */
     bool dynamic;    /* exponents are agreed on */
+    bool resend_gap; /* all that is overdue is sent again */
     gw_time apart;   /* a worker begins so long after the one before it; without faults */
     bool rejoins;    /* workers whose calls failed join again and begin with the first round */
     uint32_t mover;  /* rank + 1 of the worker that leaves after a round and comes back elsewhere */

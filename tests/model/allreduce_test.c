@@ -406,7 +406,7 @@ static void allreduce__ends_when_the_last_worker_has_come(void **state)
 static void allreduce__is_exact_by_the_papers_rules(void **state)
 {
     (void)state;
-    enum { RULES = 8, SEEDS = 6 };
+    enum { RULES = GW_MODEL_RULES + 1, SEEDS = 6 };
     struct gw_aggregate_stats seen = {0};
     uint64_t asked = 0, remaps = 0;
     for (uint32_t rule = 0; rule <= RULES; rule++) {
@@ -414,23 +414,15 @@ static void allreduce__is_exact_by_the_papers_rules(void **state)
             struct gw_model_cfg cfg = congested(seed);
             struct gw_model_result result;
             uint32_t on = rule == RULES ? UINT32_MAX : 1u << rule;
-            cfg.rules = (struct gw_model_rules){
-                .halving = (enum gw_agg_halving)(on & 1),
-                .overtaking = (enum gw_agg_overtaking)(on >> 1 & 1),
-                .hashing = (enum gw_agg_hashing)(on >> 2 & 1),
-                .remap = (enum gw_agg_remap)(on >> 3 & 1),
-                .partials = (enum gw_agg_partials)(on >> 4 & 1),
-                .reclaim = (enum gw_agg_reclaim)(on >> 5 & 1),
-                .is_decimal = on >> 6 & 1,
-            };
-            cfg.quiet = on >> 7 & 1 ? 0 : cfg.quiet;
+            cfg.rules = gw_model_rules_of(on);
+            cfg.quiet = on >> GW_MODEL_RULES & 1 ? 0 : cfg.quiet;
             cfg.element = seed % 2 ? small_float : overflowing_float;
             run_exact(&cfg, &result);
             seen.discarded += result.switches.discarded;
             seen.collisions += result.switches.collisions;
-            if (on >> 7 & 1)
+            if (!cfg.quiet)
                 asked += result.server.asked;
-            if (on >> 2 & 1)
+            if (cfg.rules.hashing)
                 remaps += result.workers.remaps;
             gw_model_result_free(&result);
         }

@@ -72,16 +72,9 @@ static void random_rules(uint64_t seed, struct gw_model_cfg *cfg)
 {
     struct gw_prng prng = gw_prng_derive(seed, 0x0b6);
     uint32_t bits = gw_prng_below(&prng, 4) ? (uint32_t)gw_prng_next(&prng) : UINT32_MAX;
-    cfg->rules = (struct gw_model_rules){
-        .halving = (enum gw_agg_halving)(bits & 1),
-        .overtaking = (enum gw_agg_overtaking)(bits >> 1 & 1),
-        .hashing = (enum gw_agg_hashing)(bits >> 2 & 1),
-        .remap = (enum gw_agg_remap)(bits >> 3 & 1),
-        .partials = (enum gw_agg_partials)(bits >> 4 & 1),
-        .reclaim = (enum gw_agg_reclaim)(bits >> 5 & 1),
-        .is_decimal = bits >> 6 & 1,
-    };
-    cfg->quiet = bits >> 7 & 1 ? 0 : 40 * GW_US;
+    cfg->rules = gw_model_rules_of(bits);
+    cfg->quiet = bits >> GW_MODEL_RULES & 1 ? 0 : 40 * GW_US;
+    cfg->resend_gap = bits >> 8 & 1;
     cfg->window += gw_prng_below(&prng, cfg->window);
     cfg->window_initial = 1 + gw_prng_below(&prng, cfg->window);
     cfg->queue_bytes = gw_prng_below(&prng, 2) ? 20000 : 0;

@@ -47,7 +47,7 @@ void gw_outstanding_clear(struct gw_outstanding *out, uint32_t seq)
     out->expected = out->next = out->checked = seq;
     out->newest = seq - 1;
     out->ahead = out->in_a_row = 0;
-    out->was_overtaken = out->is_timing = false;
+    out->was_overtaken = out->is_timing = out->had_timeout = false;
     gw_index_queue_clear(&out->resend);
 }
 
@@ -60,7 +60,7 @@ void gw_outstanding_start_over(struct gw_outstanding *out)
     out->in_a_row = 0;
     gw_index_queue_clear(&out->resend);
     for (uint32_t seq = out->expected; seq != out->next; seq++) {
-        *gw_outstanding_note(out, seq) &= (uint8_t)(GW_NOTE_DONE | GW_NOTE_RAW | GW_NOTE_ASKED);
+        *gw_outstanding_note(out, seq) &= (uint8_t)(GW_NOTE_DONE | GW_NOTE_RAW);
         gw_outstanding_resend(out, seq);
     }
 }
@@ -83,6 +83,7 @@ void gw_outstanding_resend(struct gw_outstanding *out, uint32_t seq)
     if (gw_index_queue_is_full(&out->resend))
         forget_resent(out);
     *note |= GW_NOTE_QUEUED;
+    out->is_timing &= seq != out->timed;
     out->resend_seqs[gw_index_queue_push(&out->resend)] = seq;
 }
 
@@ -103,7 +104,6 @@ bool gw_outstanding_take_resend(struct gw_outstanding *out, uint32_t *seq)
 
 static void resend_lost(struct gw_outstanding *out, uint32_t seq)
 {
-    out->is_timing = false;
     *gw_outstanding_note(out, seq) |= out->forgives ? 0 : GW_NOTE_LOST;
     gw_outstanding_resend(out, seq);
 }
@@ -116,7 +116,7 @@ static void resend_overdue(struct gw_outstanding *out, uint32_t seq, bool all)
         resend_lost(out, at);
 }
 
-/* What is before `end` is about to be sent again. */
+/* What is before `end`, which is behind the expected fragment, is about to be sent again. */
 static void note_resends(struct gw_outstanding *out, uint32_t end)
 {
     out->resent_end = end;
@@ -130,32 +130,33 @@ static void note_resends(struct gw_outstanding *out, uint32_t end)
 
 void gw_outstanding_resend_before(struct gw_outstanding *out, uint32_t end)
 {
+    if (end == out->expected)
+        return; /* nothing is out */
     note_resends(out, end);
     for (uint32_t seq = out->expected; gw_seq_before(seq, end); seq++)
         gw_outstanding_resend(out, seq);
 }
 
-bool gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq, bool is_resent)
+bool gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq)
 {
     bool is_asked = *gw_outstanding_note(out, out->expected) & GW_NOTE_ASKED;
+    bool has_gap = out->resends_gap && !is_asked && gw_seq_before(out->expected, seq);
     if (is_asked && out->cfg.overtaking == GW_AGG_OVERTAKEN_IN_A_ROW)
         return false; /* it would be sent again every three results, whenever they were sent */
-    if (!is_resent && (is_asked || gw_seq_before(out->expected, out->checked))) {
+    if (!out->was_overtaken && (is_asked || gw_seq_before(out->expected, out->checked))) {
         note_resends(out, out->expected + 1); /* it may be on its way */
         return false;
     }
-    note_resends(out, out->resends_gap && !is_asked ? seq : out->expected + 1);
+    note_resends(out, has_gap ? seq : out->expected + 1);
     if (is_asked)
         gw_outstanding_resend(out, out->expected);
     else
-        resend_overdue(out, seq, out->resends_gap);
+        resend_overdue(out, seq, has_gap);
     return !is_asked;
 }
 
 bool gw_outstanding_send_hole(struct gw_outstanding *out)
 {
-    if (gw_seq_before(out->checked, out->expected))
-        out->checked = out->expected;
     while (gw_seq_before(out->checked + GW_OVERTAKEN_MAX - 1, out->newest)) {
         uint32_t seq = out->checked++;
         if (*gw_outstanding_note(out, seq) & (GW_NOTE_DONE | GW_NOTE_ASKED))
@@ -170,14 +171,13 @@ bool gw_outstanding_send_hole(struct gw_outstanding *out)
 /* How long nothing comes before a probe leaves. */
 static gw_time probe_after(const struct gw_outstanding *out)
 {
-    gw_time usual = gw_patience_of(&out->patience);
-    gw_time least = 2 * out->trip < out->cfg.probe ? 2 * out->trip : out->cfg.probe;
+    gw_time usual = gw_patience_of(&out->patience), least = 2 * out->trip;
     return usual > least ? usual : least;
 }
 
 static bool is_for_probe(const struct gw_outstanding *out)
 {
-    return out->may_probe && probe_after(out) << out->probes < out->cfg.timeout << out->timeouts;
+    return out->may_probe && probe_after(out) << out->probes < out->cfg.timeout;
 }
 
 static gw_time timeout_of(const struct gw_outstanding *out)
@@ -198,15 +198,15 @@ static bool is_crawling(const struct gw_outstanding *out)
 /* Sends again what may have been lost, without saying so. */
 static void probe(struct gw_outstanding *out)
 {
-    uint32_t count = is_crawling(out) && out->probed ? 2 * out->probed : 1;
-    out->probed = count;
-    for (uint32_t seq = out->expected; count && seq != out->next; seq++) {
+    bool has_brought = is_crawling(out) && 2 * out->results_since > out->probed;
+    uint32_t count = has_brought && out->probed ? 2 * out->probed : 1;
+    out->probed = 0;
+    for (uint32_t seq = out->expected; out->probed < count && seq != out->next; seq++) {
         if (*gw_outstanding_note(out, seq) & GW_NOTE_DONE)
             continue;
         gw_outstanding_resend(out, seq);
-        count--;
+        out->probed++;
     }
-    out->is_timing = false;
     out->probes++;
 }
 

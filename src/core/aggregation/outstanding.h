@@ -13,8 +13,8 @@
  * The last fragments have nothing behind them that could overtake them. Once a result has come, and
  * then nothing for longer than is usual between two (patience.h) and two round trips, the expected
  * fragment is sent again without being called lost: as TCP's tail-loss probe (RFC 8985, section 7),
- * and again after twice that time, until the timeout. While nothing comes but what probes have
- * brought, each sends twice as many again. As published there is none.
+ * and again after twice that time, until the timeout. While half of what one sends again comes back
+ * and no more, the next sends twice as many. As published there is none.
  *
  * Behind the expected fragment there may be others that were overtaken: holes. They are sent again
  * once each, as results come (as TCP's selective repeat, RFC 6675); what is lost of that is found
@@ -75,10 +75,11 @@ struct gw_outstanding {
     uint32_t next;                /* first never sent */
     uint32_t ahead;               /* results that came for fragments behind `expected` */
     uint32_t in_a_row;            /* of them, since the expected one's or the last loss */
-    uint32_t resent_end;          /* what lacks a result before it was sent again that way */
-    bool was_overtaken;
+    bool was_overtaken;           /* it was, and sent again with what is out before `resent_end` */
+    uint32_t resent_end;
     uint32_t newest;       /* fragment with a result */
-    uint32_t checked;      /* what lacks a result before it was sent again or asked for */
+    uint32_t checked;      /* what lacks a result before it was sent again or asked for; not before
+                              the expected fragment */
     uint32_t credit;       /* results since the last hole */
     uint32_t behind;       /* `next` at that time: the resends left before it */
     uint32_t behind_count; /* results since then of what was sent later */
@@ -88,7 +89,8 @@ struct gw_outstanding {
     bool is_timing;              /* a fragment that is out, `timed`, was sent at `timed_at` */
     uint32_t timed;
     gw_time timed_at;
-    bool may_probe;         /* a result has come since work began, and no timeout was since */
+    bool may_probe;         /* a result has come since others were waited for, and no timeout was
+                               since */
     uint8_t probes;         /* since the last result */
     bool resends_gap;       /* every overdue fragment is sent again, not only the expected one; up
                                to the owner, as is the next */
@@ -112,10 +114,11 @@ void gw_outstanding_clear(struct gw_outstanding *out, uint32_t seq);
 /* Forgets losses, and sends again all that has no result. */
 void gw_outstanding_start_over(struct gw_outstanding *out);
 
-/* Time without progress counts from now on. */
+/* Time without progress counts from now on; others may have to come first. */
 static inline void gw_outstanding_wait(struct gw_outstanding *out, gw_time now)
 {
     out->progress_at = now;
+    out->may_probe = false;
 }
 
 /* What is noted of fragment `seq`. */
@@ -148,27 +151,31 @@ static inline bool gw_outstanding_has_resend(const struct gw_outstanding *out)
 /* Takes the next fragment to be sent again; false: there is none. */
 bool gw_outstanding_take_resend(struct gw_outstanding *out, uint32_t *seq);
 
-/* Takes the next fragment, for which there must be room. After a time without work the first one
- * begins to wait now. */
+/* Takes the next fragment, for which there must be room, without sending it. */
+static inline uint32_t gw_outstanding_pass_next(struct gw_outstanding *out, gw_time now)
+{
+    if (out->expected == out->next)
+        out->progress_at = now;
+    *gw_outstanding_note(out, out->next) = 0;
+    return out->next++;
+}
+
+/* Takes the next fragment, for which there must be room, to send it. After a time without work the
+ * first one begins to wait now. */
 static inline uint32_t gw_outstanding_take_next(struct gw_outstanding *out, gw_time now)
 {
-    if (out->expected == out->next) {
-        out->progress_at = now;
-        out->may_probe = false;
-    }
     if (!out->is_timing) {
         out->is_timing = true;
         out->timed = out->next;
         out->timed_at = now;
     }
-    *gw_outstanding_note(out, out->next) = 0;
-    return out->next++;
+    return gw_outstanding_pass_next(out, now);
 }
 
 /* The result of a fragment that is out has come. */
 static inline void gw_outstanding_finish(struct gw_outstanding *out, uint32_t seq, gw_time now)
 {
-    if (out->is_timing && out->timed == seq) { /* and nothing was sent again meanwhile */
+    if (out->is_timing && out->timed == seq) { /* and was not sent again */
         out->is_timing = false;
         gw_trip_note(&out->trip, now - out->timed_at);
     }
@@ -192,7 +199,10 @@ static inline bool gw_outstanding_advance(struct gw_outstanding *out)
 {
     if (out->expected == out->next || !(*gw_outstanding_note(out, out->expected) & GW_NOTE_DONE))
         return false;
+    /* Numbers wrap: what says where something ends goes along. */
+    out->checked += out->checked == out->expected;
     out->expected++;
+    out->was_overtaken &= out->expected != out->resent_end;
     out->ahead--;
     out->in_a_row = 0;
     return true;
@@ -201,10 +211,9 @@ static inline bool gw_outstanding_advance(struct gw_outstanding *out)
 /* Sends again what is out before `end` and lacks its result; that is no loss. */
 void gw_outstanding_resend_before(struct gw_outstanding *out, uint32_t end);
 
-/* The expected fragment has been overtaken, or if `is_resent` what was sent of it again: sends
- * again it, or all that is overdue before `seq`. False: no loss, since the server has asked for it.
- */
-bool gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq, bool is_resent);
+/* The expected fragment has been overtaken, or what was sent of it again: sends again it, or all
+ * that is overdue before `seq`. False: no loss, since the server has asked for it. */
+bool gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq);
 
 /* Sends the next hole again, if there is one; false: there is none. */
 bool gw_outstanding_send_hole(struct gw_outstanding *out);
@@ -217,11 +226,10 @@ bool gw_outstanding_send_hole(struct gw_outstanding *out);
  */
 static inline bool gw_outstanding_detect_loss(struct gw_outstanding *out, uint32_t seq)
 {
-    bool is_resent = out->was_overtaken && gw_seq_before(out->expected, out->resent_end);
     uint32_t by = out->cfg.overtaking == GW_AGG_OVERTAKEN_IN_A_ROW ? out->in_a_row
-                  : is_resent                                      ? out->behind_count
+                  : out->was_overtaken                             ? out->behind_count
                                                                    : out->ahead;
-    if (by >= GW_OVERTAKEN_MAX && gw_outstanding_overtake(out, seq, is_resent))
+    if (by >= GW_OVERTAKEN_MAX && gw_outstanding_overtake(out, seq))
         return true;
     return out->ahead && out->credit >= GW_HOLE_RESULTS &&
            out->cfg.overtaking == GW_AGG_OVERTAKEN_COUNTED && gw_outstanding_send_hole(out);

@@ -143,7 +143,7 @@ void gw_worker_skip(struct gw_worker *worker, gw_time now)
                     pkt.agg.values == gw_tensor_row_values(&worker->row, work, pkt.seq);
         if (fits) {
             worker->stats.skipped++;
-            gw_outstanding_take_next(&worker->out, now);
+            gw_outstanding_pass_next(&worker->out, now);
             take_result(worker, work, &pkt, now);
         } else {
             worker->stats.stale++;

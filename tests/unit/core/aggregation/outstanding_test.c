@@ -137,6 +137,22 @@ static void detect_loss__sends_a_gap_again_once(void **state)
 }
 
 /* All that lacks its result, and it is no loss; one that is on its way again is no loss, either. */
+/* The last of a gap's losses has been overtaken by what is behind a result before it. */
+static void detect_loss__sends_a_gap_again_that_ends_before_it(void **state)
+{
+    (void)state;
+    struct fixture f;
+    static const uint32_t order[] = {1, 2, 3, 4, 7, 8, 9, 0, 5};
+    fixture_open(&f, 14);
+    f.out.resends_gap = true;
+    for (size_t i = 0; i < GW_COUNT_OF(order); i++)
+        assert_int_equal(finish(&f, order[i], 1), i == 2 || i == 5 || i == 8);
+    expect_resends(&f, (uint32_t[]){6}, 1); /* 0 and 5 have come */
+    assert_false(finish(&f, 10, 1));        /* sent before it was sent again */
+    expect_resends(&f, NULL, 0);
+    fixture_close(&f);
+}
+
 static void resend_before__sends_what_lacks_its_result(void **state)
 {
     (void)state;
@@ -154,6 +170,22 @@ static void resend_before__sends_what_lacks_its_result(void **state)
     for (uint32_t i = 8; i < 11; i++)
         assert_int_equal(finish(&f, i, 3), i == 10);
     expect_resends(&f, (uint32_t[]){0}, 1);
+    fixture_close(&f);
+}
+
+/* The server may ask who has nothing out. */
+static void resend_before__does_nothing_when_nothing_is_out(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f, 1);
+    finish(&f, 0, 1);
+    gw_outstanding_resend_before(&f.out, FIRST + 1);
+    for (uint32_t i = 1; i < 9; i++) {
+        gw_outstanding_take_next(&f.out, 2);
+        assert_false(finish(&f, i, 3));
+    }
+    expect_resends(&f, NULL, 0);
     fixture_close(&f);
 }
 
@@ -383,6 +415,7 @@ static void expire__probes_for_the_last_fragments(void **state)
     assert_false(gw_outstanding_expire(&f.out, TIMEOUT - 1)); /* others may not have begun */
     expect_resends(&f, NULL, 0);
     assert_false(finish(&f, 0, TIMEOUT));
+    f.out.trip = PROBE / 2; /* this one was long for the others' sake */
     assert_int_equal(gw_outstanding_deadline(&f.out, TIMEOUT), TIMEOUT + PROBE);
     assert_false(gw_outstanding_expire(&f.out, TIMEOUT + PROBE - 1));
     expect_resends(&f, NULL, 0);
@@ -428,6 +461,91 @@ static void expire__probes_for_twice_as_many_when_results_crawl(void **state)
     fixture_close(&f);
 }
 
+/* A round trip is longer than a probe would wait: it could say nothing before the timeout. */
+static void expire__sends_no_probe_before_an_answer_can_be_there(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open_probing(&f, 4);
+    assert_false(finish(&f, 0, TIMEOUT / 2));
+    assert_int_equal(gw_outstanding_deadline(&f.out, TIMEOUT / 2), TIMEOUT / 2 + TIMEOUT);
+    assert_false(gw_outstanding_expire(&f.out, TIMEOUT / 2 + TIMEOUT - 1));
+    expect_resends(&f, NULL, 0);
+    assert_true(gw_outstanding_expire(&f.out, TIMEOUT / 2 + TIMEOUT));
+    expect_resends(&f, (uint32_t[]){1}, 1);
+    fixture_close(&f);
+}
+
+/* Nothing is lost, but one worker is slow: a result each time that a probe has left. */
+static void expire__sends_few_probes_to_who_is_slow(void **state)
+{
+    (void)state;
+    enum { RESULTS = 10 * MAX };
+    struct fixture f;
+    gw_time now = 0;
+    uint32_t seq, resent = 0;
+    fixture_open_probing(&f, MAX);
+    for (uint32_t i = 0; i < RESULTS; i++) {
+        f.out.trip = 1; /* once it was fast */
+        assert_false(gw_outstanding_expire(&f.out, now += PROBE));
+        while (gw_outstanding_take_resend(&f.out, &seq))
+            resent++;
+        assert_true(f.out.probed <= gw_outstanding_count(&f.out));
+        assert_false(finish(&f, i, now += PROBE / 2));
+        gw_outstanding_take_next(&f.out, now);
+    }
+    assert_in_range(resent, RESULTS / 2, 2 * RESULTS);
+    fixture_close(&f);
+}
+
+/* A window of one: each fragment begins with nothing out, but a result has come before. */
+static void expire__probes_in_a_window_of_one(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open_probing(&f, 1);
+    assert_false(finish(&f, 0, PROBE / 2));
+    gw_outstanding_take_next(&f.out, PROBE);
+    assert_false(gw_outstanding_expire(&f.out, 2 * PROBE));
+    expect_resends(&f, (uint32_t[]){1}, 1);
+    fixture_close(&f);
+}
+
+/* What is never sent takes no round trip, and what is sent again tells of none. */
+static void finish__times_what_was_sent_once(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f, 1);
+    finish(&f, 0, 5);
+    assert_int_equal(f.out.trip, 5);
+    gw_outstanding_pass_next(&f.out, 6);
+    finish(&f, 1, 6);
+    gw_outstanding_take_next(&f.out, 6);
+    gw_outstanding_resend(&f.out, FIRST + 2);
+    finish(&f, 2, 7);
+    assert_int_equal(f.out.trip, 5);
+    fixture_close(&f);
+}
+
+/* So that numbers may wrap. */
+static void advance__takes_along_what_was_looked_at(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f, 8);
+    for (uint32_t at = 1; at <= 3; at++)
+        finish(&f, at, 1);
+    expect_resends(&f, (uint32_t[]){0}, 1);
+    assert_true(f.out.was_overtaken);
+    for (uint32_t at = 0; at < 8; at += at ? 1 : 4)
+        finish(&f, at, 2);
+    assert_false(f.out.was_overtaken);
+    assert_int_equal(f.out.expected, FIRST + 8);
+    assert_int_equal(f.out.checked, FIRST + 8);
+    fixture_close(&f);
+}
+
 /* How long one waits is what is usual between two results of a window, and two round trips. */
 static void expire__probes_when_nothing_has_come_for_longer_than_usual(void **state)
 {
@@ -458,6 +576,7 @@ int main(void)
         cmocka_unit_test(detect_loss__sends_the_gap_again_if_wanted),
         cmocka_unit_test(detect_loss__sends_a_gap_again_once),
         cmocka_unit_test(resend_before__sends_what_lacks_its_result),
+        cmocka_unit_test(resend_before__does_nothing_when_nothing_is_out),
         cmocka_unit_test(resend__has_room_for_all_that_is_out),
         cmocka_unit_test(detect_loss__spares_what_the_server_asks_for),
         cmocka_unit_test(detect_loss__sends_again_what_the_server_has_asked_for_in_vain),
@@ -473,6 +592,12 @@ int main(void)
         cmocka_unit_test(expire__probes_for_the_last_fragments),
         cmocka_unit_test(expire__probes_for_twice_as_many_when_results_crawl),
         cmocka_unit_test(expire__probes_when_nothing_has_come_for_longer_than_usual),
+        cmocka_unit_test(expire__sends_no_probe_before_an_answer_can_be_there),
+        cmocka_unit_test(expire__sends_few_probes_to_who_is_slow),
+        cmocka_unit_test(expire__probes_in_a_window_of_one),
+        cmocka_unit_test(finish__times_what_was_sent_once),
+        cmocka_unit_test(advance__takes_along_what_was_looked_at),
+        cmocka_unit_test(detect_loss__sends_a_gap_again_that_ends_before_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
