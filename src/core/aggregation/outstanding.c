@@ -83,7 +83,7 @@ void gw_outstanding_resend(struct gw_outstanding *out, uint32_t seq)
     if (gw_index_queue_is_full(&out->resend))
         forget_resent(out);
     *note |= GW_NOTE_QUEUED;
-    out->is_timing &= seq != out->timed;
+    gw_outstanding_time_not(out, seq);
     out->resend_seqs[gw_index_queue_push(&out->resend)] = seq;
 }
 

@@ -61,7 +61,7 @@ struct gw_outstanding_cfg {
     uint32_t max; /* fragments out at the same time: a power of two */
     uint32_t first_seq;
     gw_time timeout; /* the first one */
-    gw_time probe;   /* after this at the latest, less than that; 0: no probes */
+    gw_time probe;   /* usual is this at the most, less than that; 0: no probes */
     enum gw_agg_overtaking overtaking;
 };
 
@@ -86,7 +86,9 @@ struct gw_outstanding {
     bool had_timeout;
     struct gw_patience patience; /* of probes, at least two round trips */
     gw_time trip;                /* smoothed; 0: nothing is known */
-    bool is_timing;              /* a fragment that is out, `timed`, was sent at `timed_at` */
+    gw_time last_trips[2];
+    gw_time least_trip; /* of all, or since it was forgotten; 0: nothing is known */
+    bool is_timing;     /* a fragment that is out, `timed`, was sent at `timed_at` */
     uint32_t timed;
     gw_time timed_at;
     bool may_probe;         /* a result has come since others were waited for, and no timeout was
@@ -139,6 +141,12 @@ static inline uint32_t gw_outstanding_count(const struct gw_outstanding *out)
     return out->next - out->expected;
 }
 
+/* The result of fragment `seq` will tell of no round trip. */
+static inline void gw_outstanding_time_not(struct gw_outstanding *out, uint32_t seq)
+{
+    out->is_timing &= seq != out->timed;
+}
+
 /* Sends a fragment that is out once more, unless it has its result or waits already. */
 void gw_outstanding_resend(struct gw_outstanding *out, uint32_t seq);
 
@@ -172,12 +180,34 @@ static inline uint32_t gw_outstanding_take_next(struct gw_outstanding *out, gw_t
     return gw_outstanding_pass_next(out, now);
 }
 
+/* What was sent when and came back now tells of a round trip. */
+static inline void gw_outstanding_note_trip(struct gw_outstanding *out, gw_time took)
+{
+    enum { FORGETS = 256 }; /* so it doubles in 178 that are longer */
+    gw_trip_note(&out->trip, took);
+    out->last_trips[0] = out->last_trips[1];
+    out->last_trips[1] = took;
+    if (out->least_trip == 0 || took < out->least_trip)
+        out->least_trip = took;
+    else
+        out->least_trip += out->least_trip / FORGETS;
+}
+
+/* Whether round trips are so much longer than the shortest that packets wait somewhere, and not
+ * only workers for each other; also while nothing is known. */
+static inline bool gw_outstanding_is_queued(const struct gw_outstanding *out)
+{
+    enum { TIMES = 4 };
+    return out->last_trips[0] >= TIMES * out->least_trip &&
+           out->last_trips[1] >= TIMES * out->least_trip;
+}
+
 /* The result of a fragment that is out has come. */
 static inline void gw_outstanding_finish(struct gw_outstanding *out, uint32_t seq, gw_time now)
 {
-    if (out->is_timing && out->timed == seq) { /* and was not sent again */
+    if (out->is_timing && out->timed == seq) {
         out->is_timing = false;
-        gw_trip_note(&out->trip, now - out->timed_at);
+        gw_outstanding_note_trip(out, now - out->timed_at);
     }
     if (out->may_probe)
         gw_patience_result(&out->patience, now - out->progress_at, out->cfg.max);

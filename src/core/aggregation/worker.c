@@ -67,6 +67,8 @@ static void count_contributors(struct gw_worker *worker, struct gw_row_tensor *w
     uint32_t lacks = gw_agg_result_lacks(pkt->agg.bitmap);
     work->lacking += lacks > 0;
     worker->stats.lacking += lacks > 0;
+    if (lacks > 0) /* maybe this one, and its part came too late or is on its way */
+        gw_outstanding_time_not(&worker->out, pkt->seq);
     if (work->tensor.counts)
         work->tensor.counts[pkt->seq - work->first] = (uint16_t)(worker->cfg.world - lacks);
 }
@@ -76,7 +78,9 @@ static void may_lose(struct gw_worker *worker)
 {
     const struct gw_row_tensor *work = gw_tensor_row_first(&worker->row);
     worker->out.resends_gap = worker->cfg.resend_gap;
-    worker->out.forgives = work && work->losses < gw_agg_bound_allows(work->bound, work->fragments);
+    worker->out.forgives = work &&
+                           work->losses < gw_agg_bound_allows(work->bound, work->fragments) &&
+                           !gw_outstanding_is_queued(&worker->out);
 }
 
 /* A loss was found. */

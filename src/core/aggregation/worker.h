@@ -11,7 +11,8 @@
  *
  * In a call with a bound the server may complete fragments without a straggler. The straggler takes
  * such results as they come, and does not send what it missed. Losses there say nothing of
- * congestion, marks do, as long as no more than the bound of the call's fragments are lost.
+ * congestion, marks do, as long as no more than the bound of the call's fragments are lost and
+ * round trips do not say that packets wait (outstanding.h).
  *
  * What one worker alone notices, it tells the others in gradients that say "congestion".
  *
@@ -46,14 +47,15 @@ struct gw_worker_cfg {
     enum gw_agg_hashing hashing;
     enum gw_agg_halving halving;
     enum gw_agg_overtaking overtaking;
-    uint32_t share;          /* number of the job's range when indexing is static */
-    uint32_t tensors_max;    /* in work at the same time */
-    gw_time timeout;         /* without progress: send the expected fragment again; doubles while
-                                nothing comes at all */
-    gw_time probe;           /* after a result, for longer than usual or this without another: send
-                                it once more; below timeout, 0: no */
-    gw_time stall;           /* without progress: fail; 0: never */
-    bool resend_gap;         /* send every overdue fragment again, not only the expected one */
+    uint32_t share;       /* number of the job's range when indexing is static */
+    uint32_t tensors_max; /* in work at the same time */
+    gw_time timeout;      /* without progress: send the expected fragment again; doubles while
+                             nothing comes at all */
+    gw_time probe;        /* after a result, for longer than usual, which is this at the most, and
+                             two round trips without another: send it once more; below
+                             timeout, 0: no */
+    gw_time stall;        /* without progress: fail; 0: never */
+    bool resend_gap;      /* send every overdue fragment again, not only the expected one */
     bool congestion_control; /* else the window stays at window_initial */
     bool keeps_results; /* those of the last two windows, in their buffers: to supply a server that
                            restarts */

@@ -528,6 +528,37 @@ static void finish__times_what_was_sent_once(void **state)
     fixture_close(&f);
 }
 
+/* A fragment goes out and comes back. */
+static void go_round(struct fixture *f, uint32_t at, gw_time trip)
+{
+    gw_outstanding_take_next(&f->out, 0);
+    finish(f, at, trip);
+}
+
+/* One long round trip may be somebody's pause; two mean that packets wait. The shortest is not
+ * remembered for ever: paths change. */
+static void is_queued__when_round_trips_are_four_times_the_shortest(void **state)
+{
+    (void)state;
+    enum { TRIP = 1000 };
+    struct fixture f;
+    uint32_t at = 0;
+    fixture_open(&f, 0);
+    assert_true(gw_outstanding_is_queued(&f.out)); /* nothing is known */
+    go_round(&f, at++, TRIP);
+    assert_false(gw_outstanding_is_queued(&f.out));
+    go_round(&f, at++, 5 * TRIP);
+    assert_false(gw_outstanding_is_queued(&f.out));
+    go_round(&f, at++, 5 * TRIP);
+    assert_true(gw_outstanding_is_queued(&f.out));
+    go_round(&f, at++, 2 * TRIP);
+    assert_false(gw_outstanding_is_queued(&f.out));
+    while (at < 150)
+        go_round(&f, at++, 5 * TRIP);
+    assert_false(gw_outstanding_is_queued(&f.out));
+    fixture_close(&f);
+}
+
 /* So that numbers may wrap. */
 static void advance__takes_along_what_was_looked_at(void **state)
 {
@@ -596,6 +627,7 @@ int main(void)
         cmocka_unit_test(expire__sends_few_probes_to_who_is_slow),
         cmocka_unit_test(expire__probes_in_a_window_of_one),
         cmocka_unit_test(finish__times_what_was_sent_once),
+        cmocka_unit_test(is_queued__when_round_trips_are_four_times_the_shortest),
         cmocka_unit_test(advance__takes_along_what_was_looked_at),
         cmocka_unit_test(detect_loss__sends_a_gap_again_that_ends_before_it),
     };
