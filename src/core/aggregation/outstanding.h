@@ -13,8 +13,9 @@
  * The last fragments have nothing behind them that could overtake them. Once a result has come, and
  * then nothing for longer than is usual between two (patience.h) and two round trips, the expected
  * fragment is sent again without being called lost: as TCP's tail-loss probe (RFC 8985, section 7),
- * and again after twice that time, until the timeout. While half of what one sends again comes back
- * and no more, the next sends twice as many. As published there is none.
+ * and again after twice that time, until the timeout. While nothing comes but what probes may have
+ * brought, and that is more than half of what the last one sent again, the next sends twice as
+ * many. As published there is none.
  *
  * Behind the expected fragment there may be others that were overtaken: holes. They are sent again
  * once each, as results come (as TCP's selective repeat, RFC 6675); what is lost of that is found
@@ -61,7 +62,7 @@ struct gw_outstanding_cfg {
     uint32_t max; /* fragments out at the same time: a power of two */
     uint32_t first_seq;
     gw_time timeout; /* the first one */
-    gw_time probe;   /* usual is this at the most, less than that; 0: no probes */
+    gw_time probe;   /* what is usual counts as this at most, less than that; 0: no probes */
     enum gw_agg_overtaking overtaking;
 };
 
@@ -87,7 +88,7 @@ struct gw_outstanding {
     struct gw_patience patience; /* of probes, at least two round trips */
     gw_time trip;                /* smoothed; 0: nothing is known */
     gw_time last_trips[2];
-    gw_time least_trip; /* of all, or since it was forgotten; 0: nothing is known */
+    gw_time least_trip; /* of all, slowly forgotten; 0: nothing is known */
     bool is_timing;     /* a fragment that is out, `timed`, was sent at `timed_at` */
     uint32_t timed;
     gw_time timed_at;
@@ -180,7 +181,7 @@ static inline uint32_t gw_outstanding_take_next(struct gw_outstanding *out, gw_t
     return gw_outstanding_pass_next(out, now);
 }
 
-/* What was sent when and came back now tells of a round trip. */
+/* A round trip took so long. */
 static inline void gw_outstanding_note_trip(struct gw_outstanding *out, gw_time took)
 {
     enum { FORGETS = 256 }; /* so it doubles in 178 that are longer */

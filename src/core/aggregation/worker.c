@@ -67,8 +67,6 @@ static void count_contributors(struct gw_worker *worker, struct gw_row_tensor *w
     uint32_t lacks = gw_agg_result_lacks(pkt->agg.bitmap);
     work->lacking += lacks > 0;
     worker->stats.lacking += lacks > 0;
-    if (lacks > 0) /* maybe this one, and its part came too late or is on its way */
-        gw_outstanding_time_not(&worker->out, pkt->seq);
     if (work->tensor.counts)
         work->tensor.counts[pkt->seq - work->first] = (uint16_t)(worker->cfg.world - lacks);
 }
@@ -100,6 +98,8 @@ static void take_result(struct gw_worker *worker, struct gw_row_tensor *work, st
     count_contributors(worker, work, pkt);
     gw_worker_values_store(&worker->values, work, pkt);
     gw_worker_values_agree(&worker->values, pkt->seq, pkt->scale);
+    if (gw_agg_result_lacks(pkt->agg.bitmap)) /* maybe this worker, who has just sent it */
+        gw_outstanding_time_not(&worker->out, pkt->seq);
     gw_outstanding_finish(&worker->out, pkt->seq, now);
     if (had_timeout) /* the next one is not doubled any more */
         gw_app_arm_by(&worker->app, gw_outstanding_deadline(&worker->out, now));
