@@ -15,7 +15,7 @@ enum {
     WINDOW = 64,
     WORLD = 8,
     SEEDS = 24 / GW_TEST_EVERY(4),       /* random networks, without faults and with */
-    FAULT_SEEDS = 12 / GW_TEST_EVERY(4), /* one in three restores results */
+    FAULT_SEEDS = 12 / GW_TEST_EVERY(4), /* two in three restore results */
 };
 
 static uint32_t bits_of(float x)
@@ -260,7 +260,7 @@ static void bound__holds_when_servers_and_switches_die(void **state)
         cfg.lose_of_64 = (uint32_t)gw_prng_below(&prng, 3);
         cfg.pauses.loses = gw_prng_below(&prng, 2);
         for (uint32_t i = 0; i < 3; i++) {
-            gw_time at = (gw_time)(2200 + 4000 * i + gw_prng_below(&prng, 3000)) * GW_US;
+            gw_time at = (gw_time)(300 + 2000 * i + gw_prng_below(&prng, 1000)) * GW_US;
             cfg.faults[i] = (struct gw_model_fault){
                 .at = at,
                 .back = at + (gw_time)(50 + gw_prng_below(&prng, 500)) * GW_US,
