@@ -136,7 +136,6 @@ static void detect_loss__sends_a_gap_again_once(void **state)
     fixture_close(&f);
 }
 
-/* All that lacks its result, and it is no loss; one that is on its way again is no loss, either. */
 /* The last of a gap's losses has been overtaken by what is behind a result before it. */
 static void detect_loss__sends_a_gap_again_that_ends_before_it(void **state)
 {
@@ -153,6 +152,7 @@ static void detect_loss__sends_a_gap_again_that_ends_before_it(void **state)
     fixture_close(&f);
 }
 
+/* All that lacks its result, and it is no loss; one that is on its way again is no loss, either. */
 static void resend_before__sends_what_lacks_its_result(void **state)
 {
     (void)state;
