@@ -171,7 +171,7 @@ bool gw_outstanding_send_hole(struct gw_outstanding *out)
 /* How long nothing comes before a probe leaves. */
 static gw_time probe_after(const struct gw_outstanding *out)
 {
-    gw_time usual = gw_patience_of(&out->patience), least = 2 * out->trip;
+    gw_time usual = gw_patience_of(&out->patience), least = 2 * out->least_trip;
     return usual > least ? usual : least;
 }
 

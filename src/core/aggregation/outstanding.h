@@ -11,11 +11,11 @@
  * be another's.
  *
  * The last fragments have nothing behind them that could overtake them. Once a result has come, and
- * then nothing for longer than is usual between two (patience.h) and two round trips, the expected
- * fragment is sent again without being called lost: as TCP's tail-loss probe (RFC 8985, section 7),
- * and again after twice that time, until the timeout. While nothing comes but what probes may have
- * brought, and that is more than half of what the last one sent again, the next sends twice as
- * many. As published there is none.
+ * then nothing for longer than is usual between two (patience.h) and two of the shortest round
+ * trips (nothing waits in queues any more), the expected fragment is sent again without being
+ * called lost: as TCP's tail-loss probe (RFC 8985, section 7), and again after twice that time,
+ * until the timeout. While nothing comes but what probes may have brought, and that is more than
+ * half of what the last one sent again, the next sends twice as many. As published there is none.
  *
  * Behind the expected fragment there may be others that were overtaken: holes. They are sent again
  * once each, as results come (as TCP's selective repeat, RFC 6675); what is lost of that is found
@@ -85,8 +85,7 @@ struct gw_outstanding {
     uint32_t behind;       /* `next` at that time: the resends left before it */
     uint32_t behind_count; /* results since then of what was sent later */
     bool had_timeout;
-    struct gw_patience patience; /* of probes, at least two round trips */
-    gw_time trip;                /* smoothed; 0: nothing is known */
+    struct gw_patience patience; /* of probes, at least two of the shortest trips */
     gw_time last_trips[2];
     gw_time least_trip; /* of all, slowly forgotten; 0: nothing is known */
     bool is_timing;     /* a fragment that is out, `timed`, was sent at `timed_at` */
@@ -185,7 +184,6 @@ static inline uint32_t gw_outstanding_take_next(struct gw_outstanding *out, gw_t
 static inline void gw_outstanding_note_trip(struct gw_outstanding *out, gw_time took)
 {
     enum { FORGETS = 256 }; /* so it doubles in 178 that are longer */
-    gw_trip_note(&out->trip, took);
     out->last_trips[0] = out->last_trips[1];
     out->last_trips[1] = took;
     if (out->least_trip == 0 || took < out->least_trip)

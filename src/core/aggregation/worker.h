@@ -52,8 +52,8 @@ struct gw_worker_cfg {
     gw_time timeout;      /* without progress: send the expected fragment again; doubles while
                              nothing comes at all */
     gw_time probe;        /* after a result, for longer than usual, which is this at the most, and
-                             two round trips without another: send it once more; below
-                             timeout, 0: no */
+                             two of the shortest round trips without another: send it once
+                             more; below timeout, 0: no */
     gw_time stall;        /* without progress: fail; 0: never */
     bool resend_gap;      /* send every overdue fragment again, not only the expected one */
     bool congestion_control; /* else the window stays at window_initial */

@@ -415,7 +415,7 @@ static void expire__probes_for_the_last_fragments(void **state)
     assert_false(gw_outstanding_expire(&f.out, TIMEOUT - 1)); /* others may not have begun */
     expect_resends(&f, NULL, 0);
     assert_false(finish(&f, 0, TIMEOUT));
-    f.out.trip = PROBE / 2; /* this one was long for the others' sake */
+    f.out.least_trip = PROBE / 2; /* this one was long for the others' sake */
     assert_int_equal(gw_outstanding_deadline(&f.out, TIMEOUT), TIMEOUT + PROBE);
     assert_false(gw_outstanding_expire(&f.out, TIMEOUT + PROBE - 1));
     expect_resends(&f, NULL, 0);
@@ -486,7 +486,7 @@ static void expire__sends_few_probes_to_who_is_slow(void **state)
     uint32_t seq, resent = 0;
     fixture_open_probing(&f, MAX);
     for (uint32_t i = 0; i < RESULTS; i++) {
-        f.out.trip = 1; /* once it was fast */
+        f.out.least_trip = 1; /* once it was fast */
         assert_false(gw_outstanding_expire(&f.out, now += PROBE));
         while (gw_outstanding_take_resend(&f.out, &seq))
             resent++;
@@ -495,6 +495,23 @@ static void expire__sends_few_probes_to_who_is_slow(void **state)
         gw_outstanding_take_next(&f.out, now);
     }
     assert_in_range(resent, RESULTS / 2, 2 * RESULTS);
+    fixture_close(&f);
+}
+
+/* Long round trips are those of queues, in which nothing waits once nothing comes. */
+static void expire__probes_by_the_shortest_round_trip(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open_probing(&f, 4);
+    gw_outstanding_note_trip(&f.out, PROBE);
+    assert_false(finish(&f, 0, 3 * PROBE)); /* as long as the round trip of this one */
+    gw_time after = gw_outstanding_deadline(&f.out, 3 * PROBE);
+    assert_in_range(after, 5 * PROBE, 6 * PROBE - 1);
+    assert_false(gw_outstanding_expire(&f.out, after - 1));
+    expect_resends(&f, NULL, 0);
+    assert_false(gw_outstanding_expire(&f.out, after));
+    expect_resends(&f, (uint32_t[]){1}, 1);
     fixture_close(&f);
 }
 
@@ -518,13 +535,13 @@ static void finish__times_what_was_sent_once(void **state)
     struct fixture f;
     fixture_open(&f, 1);
     finish(&f, 0, 5);
-    assert_int_equal(f.out.trip, 5);
+    assert_int_equal(f.out.least_trip, 5);
     gw_outstanding_pass_next(&f.out, 6);
     finish(&f, 1, 6);
     gw_outstanding_take_next(&f.out, 6);
     gw_outstanding_resend(&f.out, FIRST + 2);
     finish(&f, 2, 7);
-    assert_int_equal(f.out.trip, 5);
+    assert_int_equal(f.out.least_trip, 5);
     fixture_close(&f);
 }
 
@@ -625,6 +642,7 @@ int main(void)
         cmocka_unit_test(expire__probes_when_nothing_has_come_for_longer_than_usual),
         cmocka_unit_test(expire__sends_no_probe_before_an_answer_can_be_there),
         cmocka_unit_test(expire__sends_few_probes_to_who_is_slow),
+        cmocka_unit_test(expire__probes_by_the_shortest_round_trip),
         cmocka_unit_test(expire__probes_in_a_window_of_one),
         cmocka_unit_test(finish__times_what_was_sent_once),
         cmocka_unit_test(is_queued__when_round_trips_are_four_times_the_shortest),
