@@ -377,6 +377,8 @@ static void server_carve(struct gw_server *server, const struct gw_server_cfg *c
         gw_arena_take(arena, cfg->patience ? cfg->world * sizeof(*server->deadline.heard) : 0);
     server->deadline.crawls =
         gw_arena_take(arena, cfg->patience ? cfg->world * sizeof(*server->deadline.crawls) : 0);
+    server->deadline.invitations = gw_arena_take(
+        arena, cfg->patience ? cfg->world * sizeof(*server->deadline.invitations) : 0);
     server->deadline.asked_since = gw_arena_take(
         arena, cfg->patience ? cfg->world * sizeof(*server->deadline.asked_since) : 0);
     void *orders = gw_arena_take(arena, gw_order_queue_size(orders_max(cfg)));
