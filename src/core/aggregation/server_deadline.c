@@ -28,7 +28,7 @@ enum {
     PATIENCE_DOUBLINGS_MAX = 6, /* while there is no result */
     CRAWL_MIN = 3,              /* fragments one after the other that mean a gap */
     CRAWL_AGAIN = 32,           /* and mean one again: what was asked for is lost */
-    INVITED_AT_ONCE = 3,        /* times in a row, after the first */
+    INVITED_AT_ONCE = 4,        /* times in a row, after the first */
     INVITED_MAX = 11,           /* of a row that count: the last waits 256 round trips */
 };
 
@@ -268,8 +268,8 @@ static uint32_t positions_of(const struct gw_server *server, const struct gw_ran
 static bool may_invite(struct gw_server *server, uint32_t rank, gw_time now)
 {
     struct gw_invitation *last = &server->deadline.invitations[rank];
-    bool waits = last->in_row > INVITED_AT_ONCE;
-    gw_time pause = trip_of(server) << (waits ? last->in_row - INVITED_AT_ONCE : 0);
+    bool waits = last->in_row >= INVITED_AT_ONCE;
+    gw_time pause = trip_of(server) << (waits ? last->in_row - INVITED_AT_ONCE + 1 : 0);
     gw_time since = now - last->at;
     if (waits && since < pause)
         return false;
