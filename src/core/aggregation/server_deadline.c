@@ -29,7 +29,7 @@ enum {
     CRAWL_MIN = 3,              /* fragments one after the other that mean a gap */
     CRAWL_AGAIN = 32,           /* and mean one again: what was asked for is lost */
     INVITED_AT_ONCE = 4,        /* times in a row, after the first */
-    INVITED_MAX = 11,           /* of a row that count: the last waits 256 round trips */
+    INVITED_MAX = 6,            /* of a row that count: the last waits 8 round trips */
 };
 
 /* Newest fragment with values of a worker. */
