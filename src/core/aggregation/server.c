@@ -359,7 +359,7 @@ static void server_carve(struct gw_server *server, const struct gw_server_cfg *c
                          struct gw_arena *arena)
 {
     const struct gw_agg_index_cfg index = index_cfg(cfg);
-    uint32_t kept = kept_max(cfg);
+    uint32_t kept = kept_max(cfg), waited_for = cfg->patience ? cfg->world : 0;
     server->addresses = gw_arena_take(arena, cfg->world * sizeof(*server->addresses));
     server->fragments = gw_arena_take(arena, kept * sizeof(*server->fragments));
     server->sums = gw_arena_take(arena, (size_t)gw_agg_positions(cfg->window_max) * cfg->values *
@@ -373,14 +373,11 @@ static void server_carve(struct gw_server *server, const struct gw_server_cfg *c
         gw_arena_take(arena, gw_contributors_size(cfg->world, cfg->levels));
     server->index_memory = gw_arena_take(arena, gw_agg_index_size(&index));
     void *books = gw_arena_take(arena, cfg->patience ? gw_left_out_size(cfg->world) : 0);
-    server->deadline.heard =
-        gw_arena_take(arena, cfg->patience ? cfg->world * sizeof(*server->deadline.heard) : 0);
-    server->deadline.crawls =
-        gw_arena_take(arena, cfg->patience ? cfg->world * sizeof(*server->deadline.crawls) : 0);
-    server->deadline.invitations = gw_arena_take(
-        arena, cfg->patience ? cfg->world * sizeof(*server->deadline.invitations) : 0);
-    server->deadline.asked_since = gw_arena_take(
-        arena, cfg->patience ? cfg->world * sizeof(*server->deadline.asked_since) : 0);
+    struct gw_deadline *deadline = &server->deadline;
+    deadline->heard = gw_arena_take(arena, waited_for * sizeof(*deadline->heard));
+    deadline->crawls = gw_arena_take(arena, waited_for * sizeof(*deadline->crawls));
+    deadline->invitations = gw_arena_take(arena, waited_for * sizeof(*deadline->invitations));
+    deadline->asked_since = gw_arena_take(arena, waited_for * sizeof(*deadline->asked_since));
     void *orders = gw_arena_take(arena, gw_order_queue_size(orders_max(cfg)));
     if (!arena->base)
         return;

@@ -261,9 +261,10 @@ static uint32_t positions_of(const struct gw_server *server, const struct gw_ran
 }
 
 /*
- * Whether a worker is invited, who may have been before. What it sends then may keep its link busy
- * for longer than others have patience: it is late by that, and would be invited for ever. So in a
- * row, each less than four times as long after the one before as it had to be, they become rare.
+ * Whether a worker that should be invited is, which is noted then. What it sends may keep its link
+ * busy for longer than others have patience: it is late by that, and would be invited for ever. So
+ * in a row, each less than four times as long after the one before as it had to be, they become
+ * rare.
  */
 static bool may_invite(struct gw_server *server, uint32_t rank, gw_time now)
 {
