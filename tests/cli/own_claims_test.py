@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Scenarios of our own with claims: what scenarios/straggler.yaml claims of bounds whatever the size is,
-and that a part of its sweep is no error; and all of scenarios/fairness.yaml. Called with the program."""
+and that a part of its sweep is no error; and all of scenarios/fairness.yaml and slow-link.yaml. Called with
+the program."""
 import json
 import os
 import sys
@@ -11,7 +12,7 @@ from command_case import CommandCase
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 STRAGGLER = os.path.join(ROOT, "scenarios", "straggler.yaml")
-FAIRNESS = os.path.join(ROOT, "scenarios", "fairness.yaml")
+WHOLE = {"fairness.yaml": 8, "slow-link.yaml": 16}  # points of their sweeps
 SMALL = ("--set", "workload.size=2MB", "--set", "workload.iterations=2")
 
 
@@ -31,12 +32,14 @@ class StragglerTest(CommandCase):
         self.assertTrue(claims["straggler.exact"])
 
 
-class FairnessTest(CommandCase):
+class WholeTest(CommandCase):
     def test_claims__hold(self):
-        results = json.loads(self.call(PROGRAM, "sim", FAIRNESS, "--json").stdout)
-        self.assertEqual(len(results), 8)
-        for claim in results[0]["claims"]:
-            self.assertTrue(claim["holds"], claim)
+        for name, points in WHOLE.items():
+            path = os.path.join(ROOT, "scenarios", name)
+            results = json.loads(self.call(PROGRAM, "sim", path, "--json").stdout)
+            self.assertEqual(len(results), points)
+            for claim in results[0]["claims"]:
+                self.assertTrue(claim["holds"], claim)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ static size_t outstanding_carve(struct gw_outstanding *out, void *memory, uint32
 {
     struct gw_arena arena = {.base = memory};
     out->resend_seqs = gw_arena_take(&arena, max * sizeof(*out->resend_seqs));
+    out->sent_at = gw_arena_take(&arena, max * sizeof(*out->sent_at));
     out->notes = gw_arena_take(&arena, max * sizeof(*out->notes));
     return arena.used;
 }
@@ -38,6 +39,7 @@ void gw_outstanding_init(struct gw_outstanding *out, void *memory,
     gw_time least = gw_patience_least(cfg->timeout);
     gw_patience_init(&out->patience, least < cfg->probe ? least : cfg->probe, cfg->probe);
     outstanding_carve(out, memory, cfg->max);
+    memset(out->sent_at, 0, cfg->max * sizeof(*out->sent_at));
     memset(out->notes, 0, cfg->max * sizeof(*out->notes));
     gw_index_queue_init(&out->resend, cfg->max);
 }
@@ -87,7 +89,7 @@ void gw_outstanding_resend(struct gw_outstanding *out, uint32_t seq)
     out->resend_seqs[gw_index_queue_push(&out->resend)] = seq;
 }
 
-bool gw_outstanding_take_resend(struct gw_outstanding *out, uint32_t *seq)
+bool gw_outstanding_take_resend(struct gw_outstanding *out, uint32_t *seq, gw_time now)
 {
     while (out->resend.count) {
         *seq = out->resend_seqs[gw_index_queue_pop(&out->resend)];
@@ -96,8 +98,10 @@ bool gw_outstanding_take_resend(struct gw_outstanding *out, uint32_t *seq)
         if (gw_seq_before(*seq, out->expected) || !(*note & GW_NOTE_QUEUED))
             continue;
         *note &= (uint8_t)~GW_NOTE_QUEUED;
-        if (!(*note & GW_NOTE_DONE))
-            return true;
+        if (*note & GW_NOTE_DONE)
+            continue;
+        *gw_outstanding_sent_at(out, *seq) = now;
+        return true;
     }
     return false;
 }
@@ -128,13 +132,18 @@ static void note_resends(struct gw_outstanding *out, uint32_t end)
     out->in_a_row = 0;
 }
 
-void gw_outstanding_resend_before(struct gw_outstanding *out, uint32_t end)
+void gw_outstanding_resend_before(struct gw_outstanding *out, uint32_t end, gw_time now)
 {
-    if (end == out->expected)
-        return; /* nothing is out */
-    note_resends(out, end);
-    for (uint32_t seq = out->expected; gw_seq_before(seq, end); seq++)
+    bool resends = false;
+    for (uint32_t seq = out->expected; gw_seq_before(seq, end); seq++) {
+        if (*gw_outstanding_note(out, seq) & GW_NOTE_DONE ||
+            now - *gw_outstanding_sent_at(out, seq) < out->longest_answer)
+            continue;
         gw_outstanding_resend(out, seq);
+        resends = true;
+    }
+    if (resends)
+        note_resends(out, end);
 }
 
 bool gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq)

@@ -69,7 +69,8 @@ struct gw_outstanding_cfg {
 /* Its owner reads `expected` and `next`. */
 struct gw_outstanding {
     struct gw_outstanding_cfg cfg;
-    uint8_t *notes; /* enum gw_note */
+    uint8_t *notes;   /* enum gw_note */
+    gw_time *sent_at; /* the last time */
     uint32_t *resend_seqs;
     struct gw_index_queue resend; /* over them */
     uint32_t expected;            /* first fragment without result */
@@ -87,8 +88,9 @@ struct gw_outstanding {
     bool had_timeout;
     struct gw_patience patience; /* of probes, at least two of the shortest trips */
     gw_time last_trips[2];
-    gw_time least_trip; /* of all, slowly forgotten; 0: nothing is known */
-    bool is_timing;     /* a fragment that is out, `timed`, was sent at `timed_at` */
+    gw_time least_trip;     /* of all, slowly forgotten; 0: nothing is known */
+    gw_time longest_answer; /* what came longest after its fragment was sent, soon forgotten */
+    bool is_timing;         /* a fragment that is out, `timed`, was sent at `timed_at` */
     uint32_t timed;
     gw_time timed_at;
     bool may_probe;         /* a result has come since others were waited for, and no timeout was
@@ -129,6 +131,12 @@ static inline uint8_t *gw_outstanding_note(const struct gw_outstanding *out, uin
     return &out->notes[seq & (out->cfg.max - 1)];
 }
 
+/* When fragment `seq`, one of the last `max`, was sent last. */
+static inline gw_time *gw_outstanding_sent_at(const struct gw_outstanding *out, uint32_t seq)
+{
+    return &out->sent_at[seq & (out->cfg.max - 1)];
+}
+
 /* Whether a fragment is between the expected one and the last sent; it may have its result. */
 static inline bool gw_outstanding_has(const struct gw_outstanding *out, uint32_t seq)
 {
@@ -156,8 +164,8 @@ static inline bool gw_outstanding_has_resend(const struct gw_outstanding *out)
     return out->resend.count > 0;
 }
 
-/* Takes the next fragment to be sent again; false: there is none. */
-bool gw_outstanding_take_resend(struct gw_outstanding *out, uint32_t *seq);
+/* Takes the next fragment to send it again; false: there is none. */
+bool gw_outstanding_take_resend(struct gw_outstanding *out, uint32_t *seq, gw_time now);
 
 /* Takes the next fragment, for which there must be room, without sending it. */
 static inline uint32_t gw_outstanding_pass_next(struct gw_outstanding *out, gw_time now)
@@ -165,6 +173,7 @@ static inline uint32_t gw_outstanding_pass_next(struct gw_outstanding *out, gw_t
     if (out->expected == out->next)
         out->progress_at = now;
     *gw_outstanding_note(out, out->next) = 0;
+    *gw_outstanding_sent_at(out, out->next) = now;
     return out->next++;
 }
 
@@ -201,6 +210,23 @@ static inline bool gw_outstanding_is_queued(const struct gw_outstanding *out)
            out->last_trips[1] >= TIMES * out->least_trip;
 }
 
+/*
+ * A result of fragment `seq` has come, which need not be the first. Of what was sent again it may
+ * answer an earlier packet: so it says how long answers take at least, and the longest of some
+ * come close to that, also when all is sent again.
+ */
+static inline void gw_outstanding_note_answer(struct gw_outstanding *out, uint32_t seq, gw_time now)
+{
+    enum { FORGETS = 16 };
+    if (out->next - 1 - seq >= out->cfg.max)
+        return; /* long ago */
+    gw_time took = now - *gw_outstanding_sent_at(out, seq);
+    if (took > out->longest_answer)
+        out->longest_answer = took;
+    else
+        out->longest_answer -= out->longest_answer / FORGETS;
+}
+
 /* The result of a fragment that is out has come. */
 static inline void gw_outstanding_finish(struct gw_outstanding *out, uint32_t seq, gw_time now)
 {
@@ -208,6 +234,7 @@ static inline void gw_outstanding_finish(struct gw_outstanding *out, uint32_t se
         out->is_timing = false;
         gw_outstanding_note_trip(out, now - out->timed_at);
     }
+    gw_outstanding_note_answer(out, seq, now);
     if (out->may_probe)
         gw_patience_result(&out->patience, now - out->progress_at, out->cfg.max);
     *gw_outstanding_note(out, seq) |= GW_NOTE_DONE;
@@ -237,8 +264,9 @@ static inline bool gw_outstanding_advance(struct gw_outstanding *out)
     return true;
 }
 
-/* Sends again what is out before `end` and lacks its result; that is no loss. */
-void gw_outstanding_resend_before(struct gw_outstanding *out, uint32_t end);
+/* Sends again what is out before `end`, lacks its result, and was sent longer ago than answers
+ * take; that is no loss. */
+void gw_outstanding_resend_before(struct gw_outstanding *out, uint32_t end, gw_time now);
 
 /* The expected fragment has been overtaken, or what was sent of it again: sends again it, or all
  * that is overdue before `seq`. False: no loss, since the server has asked for it. */

@@ -376,7 +376,6 @@ static void server_carve(struct gw_server *server, const struct gw_server_cfg *c
     struct gw_deadline *deadline = &server->deadline;
     deadline->heard = gw_arena_take(arena, waited_for * sizeof(*deadline->heard));
     deadline->crawls = gw_arena_take(arena, waited_for * sizeof(*deadline->crawls));
-    deadline->invitations = gw_arena_take(arena, waited_for * sizeof(*deadline->invitations));
     deadline->asked_since = gw_arena_take(arena, waited_for * sizeof(*deadline->asked_since));
     void *orders = gw_arena_take(arena, gw_order_queue_size(orders_max(cfg)));
     if (!arena->base)

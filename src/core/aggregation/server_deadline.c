@@ -28,8 +28,6 @@ enum {
     PATIENCE_DOUBLINGS_MAX = 6, /* while there is no result */
     CRAWL_MIN = 3,              /* fragments one after the other that mean a gap */
     CRAWL_AGAIN = 32,           /* and mean one again: what was asked for is lost */
-    INVITED_AT_ONCE = 4,        /* times in a row, after the first */
-    INVITED_MAX = 6,            /* of a row that count: the last waits 8 round trips */
 };
 
 /* Newest fragment with values of a worker. */
@@ -64,11 +62,8 @@ void gw_server_deadline_begin(struct gw_server *server, const struct gw_server_e
     gw_rank_set_clear(&deadline->silent);
     gw_rank_set_clear(&deadline->was_late);
     deadline->heard_all = epoch->first_seq - 1;
-    for (uint32_t rank = 0; rank < server->cfg.world; rank++) {
-        deadline->heard[rank] = deadline->heard_all;
-        deadline->crawls[rank].count = 0;
-        deadline->invitations[rank] = (struct gw_invitation){.in_row = 0};
-    }
+    for (uint32_t rank = 0; rank < server->cfg.world; rank++)
+        deadline->heard[rank] = deadline->heard_all, deadline->crawls[rank].count = 0;
     deadline->fresh_from = epoch->first_seq + (epoch->is_fresh ? 0 : server->kept);
     deadline->known = epoch->first_seq - 1;
     deadline->known_key = 0;
@@ -260,34 +255,10 @@ static uint32_t positions_of(const struct gw_server *server, const struct gw_ran
     return positions;
 }
 
-/*
- * Whether a worker that should be invited is, which is noted then. What it sends may keep its link
- * busy for longer than others have patience: it is late by that, and would be invited for ever. So
- * in a row, each less than four times as long after the one before as it had to be, they become
- * rare.
- */
-static bool may_invite(struct gw_server *server, uint32_t rank, gw_time now)
-{
-    struct gw_invitation *last = &server->deadline.invitations[rank];
-    bool waits = last->in_row >= INVITED_AT_ONCE;
-    gw_time pause = trip_of(server) << (waits ? last->in_row - INVITED_AT_ONCE + 1 : 0);
-    gw_time since = now - last->at;
-    if (waits && since < pause)
-        return false;
-    if (since >= 4 * pause)
-        last->in_row = 0;
-    else
-        last->in_row += last->in_row < INVITED_MAX;
-    last->at = now;
-    return true;
-}
-
-/* Asks each of them alone for all it has out, and for what it lacks (worker.c, take_span()). */
-static void invite(struct gw_server *server, const struct gw_rank_set *set, gw_time now)
+/* Asks each of them alone for what it has out, and for what it lacks (take_invitation()). */
+static void invite(struct gw_server *server, const struct gw_rank_set *set)
 {
     for (uint32_t rank = 0; (rank = gw_rank_set_next(set, rank)) < server->cfg.world; rank++) {
-        if (!may_invite(server, rank, now))
-            continue;
         server->stats.invited++;
         gw_server_order(server, server->expected, server->addresses[rank],
                         GW_AGG_REQUEST | GW_AGG_SPAN | GW_AGG_UNICAST);
@@ -334,7 +305,7 @@ static void probe(struct gw_server *server, gw_time now)
     struct gw_rank_set lacking = lacking_of(server, span, &end);
     deadline->asked_at = now;
     note_asked(server, &deadline->late, now);
-    invite(server, &deadline->late, now);
+    invite(server, &deadline->late);
     if (end == 0 || server->levels == 0)
         return; /* no switch holds anything */
     struct gw_rank_set except = server->contributors.everybody;
@@ -355,13 +326,13 @@ static void probe(struct gw_server *server, gw_time now)
  * Some who were late are heard of. What they have sent of fragments that others wait for is alone
  * in switches, and would stay there; and they lack results.
  */
-static void come_back(struct gw_server *server, const struct gw_rank_set *from, gw_time now)
+static void come_back(struct gw_server *server, const struct gw_rank_set *from)
 {
     struct gw_deadline *deadline = &server->deadline;
     struct gw_rank_set away = deadline->late;
     gw_rank_set_remove(&away, from);
     gw_rank_set_remove(&deadline->late, &away);
-    invite(server, &deadline->late, now);
+    invite(server, &deadline->late);
     deadline->was_late = deadline->late;
     deadline->late = away;
 }
@@ -387,7 +358,7 @@ void gw_server_deadline_answered(struct gw_server *server, const struct gw_fragm
         !is_crawling(server, &server->deadline.crawls[rank], fragment->seq, now))
         return;
     gw_rank_set_add(&one, rank);
-    invite(server, &one, now);
+    invite(server, &one);
 }
 
 /* A result that was not asked for tells how long one usually has to wait. */
@@ -413,7 +384,7 @@ void gw_server_deadline_heard(struct gw_server *server, struct gw_fragment *frag
     if ((is_resent || is_back) && gw_rank_set_overlaps(&deadline->asked, from))
         note_answers(server, from, now);
     if (is_back)
-        come_back(server, from, now);
+        come_back(server, from);
     gw_rank_set_remove(&deadline->silent, from);
     if (gw_rank_set_equals(from, &server->contributors.everybody)) {
         if ((int32_t)(seq - deadline->heard_all) > 0)

@@ -50,12 +50,6 @@ struct gw_crawl {
     gw_time at;
 };
 
-/* A worker is invited to send all again; see server_deadline.c. */
-struct gw_invitation {
-    gw_time at;     /* the last */
-    uint8_t in_row; /* each soon after the one before */
-};
-
 /* When to do without stragglers; see server_deadline.c. */
 struct gw_deadline {
     struct gw_left_out books;
@@ -70,19 +64,18 @@ struct gw_deadline {
     uint32_t *heard;             /* by rank: newest fragment with its values, less what `heard_all`
                                     says */
     struct gw_crawl *crawls;     /* by rank: results that it asked for */
-    struct gw_invitation *invitations; /* by rank */
-    struct gw_crawl crawl;             /* fragments that were held up and then complete */
-    uint32_t heard_all;                /* newest fragment with everybody's */
-    uint32_t fresh_from;               /* of older fragments it is not known who was left out */
-    uint32_t known;     /* newest fragment that more than half of the workers have sent */
-    uint32_t known_key; /* of its call */
-    uint32_t positions; /* who is asked */
-    uint32_t span;      /* and for how many fragments */
-    gw_time asked_at;   /* GW_TIME_NEVER: since the last result nobody was */
-    gw_time trip;       /* from a request to an answer; 0: not known yet */
-    gw_time since;      /* last result, contribution that was new, or round */
-    uint8_t rounds;     /* since the last result */
-    bool is_wanted;     /* the last gradient was of a call with a bound */
+    struct gw_crawl crawl;       /* fragments that were held up and then complete */
+    uint32_t heard_all;          /* newest fragment with everybody's */
+    uint32_t fresh_from;         /* of older fragments it is not known who was left out */
+    uint32_t known;              /* newest fragment that more than half of the workers have sent */
+    uint32_t known_key;          /* of its call */
+    uint32_t positions;          /* who is asked */
+    uint32_t span;               /* and for how many fragments */
+    gw_time asked_at;            /* GW_TIME_NEVER: since the last result nobody was */
+    gw_time trip;                /* from a request to an answer; 0: not known yet */
+    gw_time since;               /* last result, contribution that was new, or round */
+    uint8_t rounds;              /* since the last result */
+    bool is_wanted;              /* the last gradient was of a call with a bound */
 };
 
 struct gw_server {

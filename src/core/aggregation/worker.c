@@ -177,15 +177,16 @@ static bool is_span(const struct gw_pkt *pkt)
 
 /*
  * The server wants what this worker has out, up to the end of the span. What comes before that has
- * its result, and the worker lacks it: the server answers with that.
+ * its result, and the worker lacks it: the server answers with that. What may still be on its way
+ * is not sent again: its link may be slow, and it would be late for what it sends.
  */
-static void take_invitation(struct gw_worker *worker, const struct gw_pkt *pkt)
+static void take_invitation(struct gw_worker *worker, const struct gw_pkt *pkt, gw_time now)
 {
     uint32_t end = pkt->seq + pkt->index + 1;
     if (!gw_seq_before(worker->out.expected, end))
         return;
-    gw_outstanding_resend_before(&worker->out,
-                                 gw_seq_before(end, worker->out.next) ? end : worker->out.next);
+    gw_outstanding_resend_before(
+        &worker->out, gw_seq_before(end, worker->out.next) ? end : worker->out.next, now);
 }
 
 /* The server wants what switches hold of a span of fragments, of whatever calls. */
@@ -227,15 +228,17 @@ static void worker_input(struct gw_app *app, struct gw_pkt *pkt, gw_time now)
     if (is_stale(worker, work, pkt)) {
         worker->stats.stale++;
     } else if (is_span(pkt) && pkt->agg_flags & GW_AGG_UNICAST) {
-        take_invitation(worker, pkt);
+        take_invitation(worker, pkt, now);
     } else if (is_span(pkt)) {
         take_span(worker, pkt);
     } else if (is_lacking(pkt) && !gw_seq_before(pkt->seq, worker->out.next)) {
         take_early(worker, pkt);
     } else if (!work || *gw_outstanding_note(&worker->out, pkt->seq) & GW_NOTE_DONE) {
         worker->stats.duplicates++;
-        if (!(pkt->agg_flags & GW_AGG_REQUEST)) /* else the server lacks what we give back */
+        if (!(pkt->agg_flags & GW_AGG_REQUEST)) { /* else the server lacks what we give back */
+            gw_outstanding_note_answer(&worker->out, pkt->seq, now);
             gw_result_log_confirm(&worker->log, pkt->seq);
+        }
     } else if (pkt->agg_flags & GW_AGG_FAILED) {
         gw_worker_fail(worker, GW_JOB_OVERFLOW, 0, now);
     } else if (pkt->agg_flags & GW_AGG_REQUEST) {

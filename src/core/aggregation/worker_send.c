@@ -23,8 +23,8 @@ static bool worker_can_send(const struct gw_endpoint *ep, const struct gw_sender
 /* The next fragment to send: one to be sent again, else a new one. False: none. */
 static bool take_seq(struct gw_worker *worker, uint32_t *seq, bool *again, gw_time now)
 {
-    *again =
-        gw_outstanding_has_resend(&worker->out) && gw_outstanding_take_resend(&worker->out, seq);
+    *again = gw_outstanding_has_resend(&worker->out) &&
+             gw_outstanding_take_resend(&worker->out, seq, now);
     if (*again)
         return true;
     if (!gw_worker_has_next(worker))

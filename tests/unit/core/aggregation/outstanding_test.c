@@ -45,10 +45,10 @@ static void expect_resends(struct fixture *f, const uint32_t *expected, size_t c
 {
     uint32_t seq;
     for (size_t i = 0; i < count; i++) {
-        assert_true(gw_outstanding_take_resend(&f->out, &seq));
+        assert_true(gw_outstanding_take_resend(&f->out, &seq, 0));
         assert_int_equal(seq, FIRST + expected[i]);
     }
-    assert_false(gw_outstanding_take_resend(&f->out, &seq));
+    assert_false(gw_outstanding_take_resend(&f->out, &seq, 0));
     assert_false(gw_outstanding_has_resend(&f->out));
 }
 
@@ -159,7 +159,7 @@ static void resend_before__sends_what_lacks_its_result(void **state)
     struct fixture f;
     fixture_open(&f, 8);
     assert_false(finish(&f, 2, 1));
-    gw_outstanding_resend_before(&f.out, FIRST + 6);
+    gw_outstanding_resend_before(&f.out, FIRST + 6, 1);
     expect_resends(&f, (uint32_t[]){0, 1, 3, 4, 5}, 5);
     assert_false(*gw_outstanding_note(&f.out, FIRST) & GW_NOTE_LOST);
     assert_false(finish(&f, 6, 2));
@@ -173,6 +173,33 @@ static void resend_before__sends_what_lacks_its_result(void **state)
     fixture_close(&f);
 }
 
+/* It may be on its way; so may what was sent again. How long answers take is soon forgotten. */
+static void resend_before__sends_nothing_that_may_be_answered(void **state)
+{
+    (void)state;
+    struct fixture f;
+    uint32_t seq;
+    fixture_open(&f, 4); /* at 0 */
+    gw_outstanding_take_next(&f.out, 15);
+    gw_outstanding_take_next(&f.out, 30);
+    assert_false(finish(&f, 3, 20)); /* so answers take 20 */
+    gw_outstanding_resend_before(&f.out, FIRST + 6, 40);
+    for (uint32_t i = 0; i < 5; i += i == 2 ? 2 : 1) {
+        assert_true(gw_outstanding_take_resend(&f.out, &seq, 40 + i));
+        assert_int_equal(seq, FIRST + i);
+    }
+    assert_false(gw_outstanding_has_resend(&f.out)); /* the last left 10 ago */
+    gw_outstanding_resend_before(&f.out, FIRST + 6, 61);
+    expect_resends(&f, (uint32_t[]){0, 1, 5}, 3);
+    for (uint32_t i = 0; i < 100; i++) /* known ones, too */
+        gw_outstanding_note_answer(&f.out, FIRST + 3, 1);
+    assert_in_range(f.out.longest_answer, 1, 16);
+    gw_outstanding_note_answer(&f.out, FIRST + 6, 1000); /* never sent, or long ago */
+    gw_outstanding_note_answer(&f.out, FIRST + 5 - MAX, 1000);
+    assert_in_range(f.out.longest_answer, 1, 16);
+    fixture_close(&f);
+}
+
 /* The server may ask who has nothing out. */
 static void resend_before__does_nothing_when_nothing_is_out(void **state)
 {
@@ -180,7 +207,7 @@ static void resend_before__does_nothing_when_nothing_is_out(void **state)
     struct fixture f;
     fixture_open(&f, 1);
     finish(&f, 0, 1);
-    gw_outstanding_resend_before(&f.out, FIRST + 1);
+    gw_outstanding_resend_before(&f.out, FIRST + 1, 1);
     for (uint32_t i = 1; i < 9; i++) {
         gw_outstanding_take_next(&f.out, 2);
         assert_false(finish(&f, i, 3));
@@ -488,7 +515,7 @@ static void expire__sends_few_probes_to_who_is_slow(void **state)
     for (uint32_t i = 0; i < RESULTS; i++) {
         f.out.least_trip = 1; /* once it was fast */
         assert_false(gw_outstanding_expire(&f.out, now += PROBE));
-        while (gw_outstanding_take_resend(&f.out, &seq))
+        while (gw_outstanding_take_resend(&f.out, &seq, now))
             resent++;
         assert_true(f.out.probed <= gw_outstanding_count(&f.out));
         assert_false(finish(&f, i, now += PROBE / 2));
@@ -624,6 +651,7 @@ int main(void)
         cmocka_unit_test(detect_loss__sends_the_gap_again_if_wanted),
         cmocka_unit_test(detect_loss__sends_a_gap_again_once),
         cmocka_unit_test(resend_before__sends_what_lacks_its_result),
+        cmocka_unit_test(resend_before__sends_nothing_that_may_be_answered),
         cmocka_unit_test(resend_before__does_nothing_when_nothing_is_out),
         cmocka_unit_test(resend__has_room_for_all_that_is_out),
         cmocka_unit_test(detect_loss__spares_what_the_server_asks_for),

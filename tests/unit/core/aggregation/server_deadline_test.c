@@ -349,29 +349,6 @@ static void deadline__a_flood_is_not_answered_with_requests(void **state)
     bench_close(&b);
 }
 
-/* What it sends when it is invited may be what makes it late the next time. */
-static void deadline__who_is_always_late_is_invited_less_often(void **state)
-{
-    (void)state;
-    struct bench b;
-    uint32_t first = FIRST;
-    bench_open(&b);
-    for (uint32_t i = 0; i < 64; i++, first += 2) {
-        send_all_but(&b, 1, first, 2);
-        wait(&b); /* late */
-        send(&b, 0, first);
-        send(&b, 0, first + 1); /* and back: one of them was missing */
-    }
-    assert_true(stats_of(&b)->left_out > 32);
-    assert_in_range(stats_of(&b)->invited, 8, 64); /* not three times in each round */
-    for (b.now += GW_S; first < FIRST + 64 * 2 + 2; first += 2)
-        send_all_but(&b, 1, first, 2);
-    uint64_t before = stats_of(&b)->invited;
-    wait(&b); /* after a good time it is invited at once, as others are */
-    assert_true(stats_of(&b)->invited > before);
-    bench_close(&b);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -383,7 +360,6 @@ int main(void)
         cmocka_unit_test(deadline__a_minority_decides_nothing),
         cmocka_unit_test(deadline__a_worker_completes_nothing_alone),
         cmocka_unit_test(deadline__a_flood_is_not_answered_with_requests),
-        cmocka_unit_test(deadline__who_is_always_late_is_invited_less_often),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
