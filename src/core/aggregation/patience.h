@@ -44,17 +44,6 @@ void gw_patience_note(struct gw_patience *patience, gw_time waited);
 /* A result came so long after the one before it, of `window` between two samples. */
 void gw_patience_result(struct gw_patience *patience, gw_time waited, uint32_t window);
 
-/* So long after a question the answer came: the shortest time counts, longer ones slowly. 0:
- * nothing is known of `trip`. */
-static inline void gw_trip_note(gw_time *trip, gw_time waited)
-{
-    enum { GAIN = 16 };
-    if (*trip == 0 || waited < *trip)
-        *trip = waited;
-    else
-        *trip += (waited - *trip) / GAIN;
-}
-
 /* How long to wait. */
 gw_time gw_patience_of(const struct gw_patience *patience);
 

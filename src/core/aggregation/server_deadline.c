@@ -220,6 +220,16 @@ static bool is_alone_late(const struct gw_deadline *deadline, uint32_t rank)
     return gw_rank_set_has(&deadline->was_late, rank) || gw_rank_set_is_empty(&deadline->was_late);
 }
 
+/* So long after a question the answer came: the shortest time counts, longer ones slowly. */
+static void note_trip(struct gw_deadline *deadline, gw_time waited)
+{
+    enum { GAIN = 16 };
+    if (deadline->trip == 0 || waited < deadline->trip)
+        deadline->trip = waited;
+    else
+        deadline->trip += (waited - deadline->trip) / GAIN;
+}
+
 /*
  * Some of these have answered: that tells how long to wait for others. Of who was late it counts
  * only if the last who was late was another: one straggler is nothing usual.
@@ -233,7 +243,7 @@ static void note_answers(struct gw_server *server, const struct gw_rank_set *fro
             continue;
         gw_time waited = now - deadline->asked_since[rank];
         gw_patience_note(&deadline->patience, waited);
-        gw_trip_note(&deadline->trip, waited);
+        note_trip(deadline, waited);
     }
     gw_rank_set_remove(&deadline->asked, from);
 }
