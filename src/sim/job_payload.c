@@ -6,7 +6,9 @@
  * way a fragment took.
  */
 #include <math.h>
+#include <stdio.h>
 
+#include "base/error.h"
 #include "sim/jobs_impl.h"
 
 enum {
@@ -65,14 +67,26 @@ void gw_sim_payload_fill(const struct gw_sim *sim, struct gw_sim_member *member)
         member->in[i] = (float)steps_of(sim, member, member->rank, i) * step_of(sim, member, i);
 }
 
+int gw_sim_payload_check(const struct gw_sim *sim, const struct gw_job_spec *spec, char *why)
+{
+    if (!sim->scenario->host.payload || !spec->worth.bound ||
+        spec->worker_count <= SUBSETS_WORKERS_MAX)
+        return GW_OK;
+    snprintf(
+        why, GW_WHY_MAX,
+        "workload: bound: with host.payload at most %d workers, not %u, since whom a sum lacks "
+        "is found by trying",
+        SUBSETS_WORKERS_MAX, spec->worker_count);
+    return GW_ERR_INVALID;
+}
+
 /* Whether steps are the sum of more than half of the workers. It is `*lacking`, by rank, that are
  * not in it, first tried and then found. */
 static bool is_sum_of_most(const struct gw_sim *sim, const struct gw_sim_member *member,
                            uint64_t index, float steps, uint32_t *lacking)
 {
     const uint32_t workers = gw_sim_job_spec(sim, member->job)->worker_count;
-    for (uint32_t tried = 0; workers <= SUBSETS_WORKERS_MAX && tried <= UINT32_C(1) << workers;
-         tried++) {
+    for (uint32_t tried = 0; tried <= UINT32_C(1) << workers; tried++) {
         uint32_t lacks = tried == 0 ? *lacking : tried - 1;
         if (2 * (uint32_t)__builtin_popcount(lacks) >= workers)
             continue;

@@ -211,7 +211,10 @@ bool gw_sim_order_goes_on(struct gw_sim *sim, struct gw_sim_member *member, gw_t
 /* job_payload.c: the member's gradients of its next iteration. */
 void gw_sim_payload_fill(const struct gw_sim *sim, struct gw_sim_member *member);
 
-/* Whether every element is the sum over all workers. */
+/* Whether sums of the job can be checked, or GW_ERR_INVALID with the reason in `why`. */
+int gw_sim_payload_check(const struct gw_sim *sim, const struct gw_job_spec *spec, char *why);
+
+/* Whether every element is the sum over all workers, or with a bound over those that are in it. */
 bool gw_sim_payload_is_right(const struct gw_sim *sim, const struct gw_sim_member *member);
 
 #endif

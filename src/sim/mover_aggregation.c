@@ -105,6 +105,8 @@ static int open_job(struct gw_sim *sim, uint32_t job, char *why)
 {
     const struct gw_job_spec *spec = gw_sim_job_spec(sim, job);
     int error = gw_sim_shards_check(sim, spec, why);
+    if (!error)
+        error = gw_sim_payload_check(sim, spec, why);
     if (error)
         return error;
     struct crew *crew = gw_memory_zeroed(1, sizeof(*crew));

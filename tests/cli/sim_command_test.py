@@ -97,6 +97,12 @@ class CommandTest(CommandCase):
         self.refuse(["sim", name, "--set", "cc=dlcp", "--set", "cc.delta=-1"],
                     "--set cc.delta=-1: value out of range", "0, or at least 1/65536")
 
+    def test_sums_that_cannot_be_checked__are_refused(self):
+        name = self.file("sums.yaml", "topology: {kind: star, hosts: 20}\n"
+                         "workload: {kind: allreduce, via: ina, workers: 17, size: 10KB, bound: 10%}\n")
+        self.refuse(["sim", name, "--set", "host.payload=yes"], "bound", "host.payload", "17")
+        self.gradwire("sim", name)
+
     def test_files_that_are_missing__are_named(self):
         self.refuse(["sim", self.path("none.yaml")], "none.yaml", "No such file")
         missing = "topology: {kind: star}\nworkload: {kind: matrix, file: none.cm}\n"

@@ -134,16 +134,16 @@ static void note_resends(struct gw_outstanding *out, uint32_t end)
 
 void gw_outstanding_resend_before(struct gw_outstanding *out, uint32_t end, gw_time now)
 {
-    bool resends = false;
+    uint32_t resent_end = out->expected;
     for (uint32_t seq = out->expected; gw_seq_before(seq, end); seq++) {
         if (*gw_outstanding_note(out, seq) & GW_NOTE_DONE ||
             now - *gw_outstanding_sent_at(out, seq) < out->longest_answer)
             continue;
         gw_outstanding_resend(out, seq);
-        resends = true;
+        resent_end = seq + 1;
     }
-    if (resends)
-        note_resends(out, end);
+    if (resent_end != out->expected)
+        note_resends(out, resent_end);
 }
 
 bool gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq)

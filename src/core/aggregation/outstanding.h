@@ -217,10 +217,10 @@ static inline bool gw_outstanding_is_queued(const struct gw_outstanding *out)
  */
 static inline void gw_outstanding_note_answer(struct gw_outstanding *out, uint32_t seq, gw_time now)
 {
-    enum { FORGETS = 16 };
-    if (out->next - 1 - seq >= out->cfg.max)
-        return; /* long ago */
+    enum { FORGETS = 32 };
     gw_time took = now - *gw_outstanding_sent_at(out, seq);
+    if (out->next - 1 - seq >= out->cfg.max || took == 0 || took >= out->cfg.timeout)
+        return; /* long ago, passed by, or it was a timeout that brought it */
     if (took > out->longest_answer)
         out->longest_answer = took;
     else
@@ -234,7 +234,8 @@ static inline void gw_outstanding_finish(struct gw_outstanding *out, uint32_t se
         out->is_timing = false;
         gw_outstanding_note_trip(out, now - out->timed_at);
     }
-    gw_outstanding_note_answer(out, seq, now);
+    if (gw_seq_before(out->newest, seq)) /* else what came first was lost, there or back */
+        gw_outstanding_note_answer(out, seq, now);
     if (out->may_probe)
         gw_patience_result(&out->patience, now - out->progress_at, out->cfg.max);
     *gw_outstanding_note(out, seq) |= GW_NOTE_DONE;

@@ -173,7 +173,8 @@ static void resend_before__sends_what_lacks_its_result(void **state)
     fixture_close(&f);
 }
 
-/* It may be on its way; so may what was sent again. How long answers take is soon forgotten. */
+/* It may be on its way; so may what was sent again, and what lies between. How long answers take is
+ * soon forgotten. */
 static void resend_before__sends_nothing_that_may_be_answered(void **state)
 {
     (void)state;
@@ -191,12 +192,47 @@ static void resend_before__sends_nothing_that_may_be_answered(void **state)
     assert_false(gw_outstanding_has_resend(&f.out)); /* the last left 10 ago */
     gw_outstanding_resend_before(&f.out, FIRST + 6, 61);
     expect_resends(&f, (uint32_t[]){0, 1, 5}, 3);
-    for (uint32_t i = 0; i < 100; i++) /* known ones, too */
+    gw_outstanding_note_answer(&f.out, FIRST + 3, 96); /* known ones, too */
+    for (uint32_t i = 0; i < 100; i++)
         gw_outstanding_note_answer(&f.out, FIRST + 3, 1);
-    assert_in_range(f.out.longest_answer, 1, 16);
-    gw_outstanding_note_answer(&f.out, FIRST + 6, 1000); /* never sent, or long ago */
-    gw_outstanding_note_answer(&f.out, FIRST + 5 - MAX, 1000);
-    assert_in_range(f.out.longest_answer, 1, 16);
+    assert_in_range(f.out.longest_answer, 1, 32);
+    fixture_close(&f);
+}
+
+/* Such as take long because something was lost, or was not sent at all. */
+static void note_answer__spares_what_says_nothing(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f, 4); /* at 0 */
+    assert_false(finish(&f, 2, 20));
+    assert_false(finish(&f, 0, 70)); /* overtaken: it or its result was lost */
+    assert_int_equal(f.out.longest_answer, 20);
+    gw_outstanding_note_answer(&f.out, FIRST + 2, TIMEOUT); /* by then it was sent again */
+    gw_outstanding_note_answer(&f.out, FIRST + 4, 90);      /* never sent */
+    gw_outstanding_note_answer(&f.out, FIRST + 3 - MAX, 90);
+    gw_outstanding_pass_next(&f.out, 80); /* a result from store */
+    assert_false(finish(&f, 4, 80));
+    assert_int_equal(f.out.longest_answer, 20);
+    gw_outstanding_note_answer(&f.out, FIRST + 3, 90);
+    assert_int_equal(f.out.longest_answer, 90);
+    fixture_close(&f);
+}
+
+/* What is not sent again is found lost as if nobody had asked. */
+static void resend_before__leaves_holes_to_be_found(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f, 3); /* at 0 */
+    for (uint32_t i = 3; i < 9; i++)
+        gw_outstanding_take_next(&f.out, 50);
+    gw_outstanding_note_answer(&f.out, FIRST, 20);
+    gw_outstanding_resend_before(&f.out, FIRST + 9, 60);
+    expect_resends(&f, (uint32_t[]){0, 1, 2}, 3);
+    for (uint32_t i = 0; i < 9; i += i == 2 ? 2 : 1)
+        assert_int_equal(finish(&f, i, 70), i == 6);
+    expect_resends(&f, (uint32_t[]){3}, 1);
     fixture_close(&f);
 }
 
@@ -652,6 +688,8 @@ int main(void)
         cmocka_unit_test(detect_loss__sends_a_gap_again_once),
         cmocka_unit_test(resend_before__sends_what_lacks_its_result),
         cmocka_unit_test(resend_before__sends_nothing_that_may_be_answered),
+        cmocka_unit_test(note_answer__spares_what_says_nothing),
+        cmocka_unit_test(resend_before__leaves_holes_to_be_found),
         cmocka_unit_test(resend_before__does_nothing_when_nothing_is_out),
         cmocka_unit_test(resend__has_room_for_all_that_is_out),
         cmocka_unit_test(detect_loss__spares_what_the_server_asks_for),
