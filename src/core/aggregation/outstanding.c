@@ -6,8 +6,7 @@
 #include "base/arena.h"
 
 enum {
-    BACKOFF_MAX = 6, /* doublings of the timeout while nothing comes at all */
-    CRAWL_MAX = 2,   /* results between two timeouts that mean a burst of losses */
+    CRAWL_MAX = 2, /* results between two timeouts that mean a burst of losses */
 };
 
 static size_t outstanding_carve(struct gw_outstanding *out, void *memory, uint32_t max)
@@ -228,7 +227,7 @@ bool gw_outstanding_expire(struct gw_outstanding *out, gw_time now)
         out->may_probe = false;
         out->progress_at = now;
         resend_overdue(out, out->next, out->resends_gap || is_crawling(out));
-        out->timeouts += out->timeouts < BACKOFF_MAX;
+        out->timeouts += out->timeouts < GW_BACKOFF_MAX;
         out->probed = 0;
     } else {
         probe(out);

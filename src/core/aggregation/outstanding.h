@@ -42,6 +42,7 @@
 
 enum {
     GW_OVERTAKEN_MAX = 3, /* results out of order that mean a loss (ATP, section 3.6) */
+    GW_BACKOFF_MAX = 6,   /* doublings of the timeout while nothing comes at all */
     GW_HOLE_RESULTS = 4,  /* for each of them one hole is sent again at most: all workers do so, and
                              a switch does not add them up */
 };
@@ -217,9 +218,10 @@ static inline bool gw_outstanding_is_queued(const struct gw_outstanding *out)
  */
 static inline void gw_outstanding_note_answer(struct gw_outstanding *out, uint32_t seq, gw_time now)
 {
-    enum { FORGETS = 32 };
+    enum { FORGETS = 16 };
     gw_time took = now - *gw_outstanding_sent_at(out, seq);
-    if (out->next - 1 - seq >= out->cfg.max || took == 0 || took >= out->cfg.timeout)
+    if (out->next - 1 - seq >= out->cfg.max || took == 0 ||
+        took >= out->cfg.timeout << GW_BACKOFF_MAX)
         return; /* long ago, passed by, or it was a timeout that brought it */
     if (took > out->longest_answer)
         out->longest_answer = took;

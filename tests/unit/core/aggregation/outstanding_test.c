@@ -208,8 +208,9 @@ static void note_answer__spares_what_says_nothing(void **state)
     assert_false(finish(&f, 2, 20));
     assert_false(finish(&f, 0, 70)); /* overtaken: it or its result was lost */
     assert_int_equal(f.out.longest_answer, 20);
-    gw_outstanding_note_answer(&f.out, FIRST + 2, TIMEOUT); /* by then it was sent again */
-    gw_outstanding_note_answer(&f.out, FIRST + 4, 90);      /* never sent */
+    gw_outstanding_note_answer(&f.out, FIRST + 2,
+                               TIMEOUT << GW_BACKOFF_MAX); /* sent again, surely */
+    gw_outstanding_note_answer(&f.out, FIRST + 4, 90);     /* never sent */
     gw_outstanding_note_answer(&f.out, FIRST + 3 - MAX, 90);
     gw_outstanding_pass_next(&f.out, 80); /* a result from store */
     assert_false(finish(&f, 4, 80));
