@@ -9,8 +9,8 @@
  * another one below its switch is asked in the next round.
  *
  * Who is late, is back, or sends one fragment after the other again, a round trip each, is invited
- * to send all that it has out at once. So a gap costs a round trip, not one per fragment; and since
- * the server knows who lacks what, nobody else repeats anything.
+ * to send again at once what it has out and may be lost. So a gap costs a round trip, not one per
+ * fragment; and since the server knows who lacks what, nobody else repeats anything.
  *
  * What a call has for sure are its fragments up to the newest that a majority has sent; a minority
  * cannot make the books allow more. After an epoch has begun in the middle of calls, nobody knows
