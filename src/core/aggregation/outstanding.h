@@ -91,9 +91,8 @@ struct gw_outstanding {
     gw_time last_trips[2];
     gw_time least_trip;     /* of all, slowly forgotten; 0: nothing is known */
     gw_time longest_answer; /* what came longest after its fragment was sent, soon forgotten */
-    bool is_timing;         /* a fragment that is out, `timed`, was sent at `timed_at` */
+    bool is_timing;         /* a fragment that is out, `timed`, was sent once */
     uint32_t timed;
-    gw_time timed_at;
     bool may_probe;         /* a result has come since others were waited for, and no timeout was
                                since */
     uint8_t probes;         /* since the last result */
@@ -185,7 +184,6 @@ static inline uint32_t gw_outstanding_take_next(struct gw_outstanding *out, gw_t
     if (!out->is_timing) {
         out->is_timing = true;
         out->timed = out->next;
-        out->timed_at = now;
     }
     return gw_outstanding_pass_next(out, now);
 }
@@ -234,7 +232,7 @@ static inline void gw_outstanding_finish(struct gw_outstanding *out, uint32_t se
 {
     if (out->is_timing && out->timed == seq) {
         out->is_timing = false;
-        gw_outstanding_note_trip(out, now - out->timed_at);
+        gw_outstanding_note_trip(out, now - *gw_outstanding_sent_at(out, seq));
     }
     if (gw_seq_before(out->newest, seq)) /* else what came first was lost, there or back */
         gw_outstanding_note_answer(out, seq, now);

@@ -183,8 +183,6 @@ static bool is_span(const struct gw_pkt *pkt)
 static void take_invitation(struct gw_worker *worker, const struct gw_pkt *pkt, gw_time now)
 {
     uint32_t end = pkt->seq + pkt->index + 1;
-    if (!gw_seq_before(worker->out.expected, end))
-        return;
     gw_outstanding_resend_before(
         &worker->out, gw_seq_before(end, worker->out.next) ? end : worker->out.next, now);
 }
