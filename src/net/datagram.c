@@ -159,3 +159,29 @@ struct gw_pkt *gw_datagram_take(struct gw_datapath *datapath, struct gw_datagram
     }
     return pkt;
 }
+
+uint32_t gw_datagram_take_alike(struct gw_datapath *datapath, const struct gw_datagram *datagram,
+                                uint32_t *bufs, uint32_t count, struct gw_pkt **pkts)
+{
+    struct gw_pkt_pool *pool = datapath->cfg.pool;
+    uint32_t taken = 0;
+    if (!datagram->before || datagram->before_length <= GW_WIRE_DATA_SIZE || datagram->peer->auth)
+        return 0;
+    for (; taken < count; taken++) {
+        const uint8_t *hdr = gw_buf_bytes(pool->bufs, bufs[taken]) - GW_WIRE_DATA_SIZE;
+        struct gw_pkt *pkt = gw_pkt_claim(pool);
+        if (!pkt)
+            break;
+        bool is_like = gw_codec_decode_like(hdr, datagram->before, datagram->before_bytes, pkt);
+        uint32_t fresh = is_like ? gw_buf_claim(pool->bufs) : GW_BUF_NONE;
+        if (fresh == GW_BUF_NONE) {
+            pkt->buf = GW_BUF_NONE;
+            gw_pkt_release(pool, pkt);
+            break;
+        }
+        pkt->buf = bufs[taken];
+        bufs[taken] = fresh;
+        pkts[taken] = pkt;
+    }
+    return taken;
+}

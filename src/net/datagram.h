@@ -47,4 +47,13 @@ struct gw_datagram {
 struct gw_pkt *gw_datagram_take(struct gw_datapath *datapath, struct gw_datagram *datagram,
                                 gw_time now);
 
+/*
+ * Turns datagrams of a train into packets, as long as they are like the one that is remembered in
+ * `datagram`, and as long. The payloads of those `count` lie in `bufs`, their headers right before
+ * them, and fresh buffers take their places. Returns how many there are in `pkts`, which are the
+ * caller's; the next one, if it is one of these, is for gw_datagram_take().
+ */
+uint32_t gw_datagram_take_alike(struct gw_datapath *datapath, const struct gw_datagram *datagram,
+                                uint32_t *bufs, uint32_t count, struct gw_pkt **pkts);
+
 #endif

@@ -72,27 +72,31 @@ void gw_switch_send_own(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
 /* Where one of several packets goes that begin as one. */
 struct target {
     uint32_t dst;
-    uint32_t key;
     uint16_t out;
     bool is_shared; /* `out` reaches others of a group as well */
 };
 
-static inline struct target target_of(const struct gw_switch *sw, const struct gw_pkt *pkt,
-                                      uint32_t dst)
+/* Nothing but these decides on a way; where addresses are learned, `dst` alone does. */
+static inline uint16_t way_to(const struct gw_switch *sw, const struct gw_pkt *pkt, uint32_t dst)
 {
     const struct gw_pkt turned = {
-        .q.key = gw_flow_key(pkt->src, dst, pkt->flow),
+        .q.key = sw->route.learned ? 0 : gw_flow_key(pkt->src, dst, pkt->flow),
         .dst = dst,
-        .entropy = pkt->entropy, /* and nothing else decides on a way */
+        .entropy = pkt->entropy,
     };
     struct gw_switch_hop hop;
     gw_switch_route_find(&sw->route, &turned, &hop);
-    bool is_shared =
-        sw->has_groups && hop.out != GW_PORT_NONE && sw->links[hop.out].group != GW_PORT_NONE;
+    return hop.out;
+}
+
+static inline struct target target_of(const struct gw_switch *sw, const struct gw_pkt *pkt,
+                                      uint32_t dst)
+{
+    uint16_t out = way_to(sw, pkt, dst);
+    bool is_shared = sw->has_groups && out != GW_PORT_NONE && sw->links[out].group != GW_PORT_NONE;
     return (struct target){
         .dst = dst,
-        .key = turned.q.key,
-        .out = is_shared ? sw->links[hop.out].group : hop.out,
+        .out = is_shared ? sw->links[out].group : out,
         .is_shared = is_shared,
     };
 }
@@ -102,7 +106,7 @@ static void leave_for(struct gw_switch *sw, struct gw_pkt *pkt, uint16_t in,
 {
     const struct gw_switch_hop hop = {.in = in, .out = target->out};
     pkt->dst = target->dst;
-    pkt->q.key = target->key;
+    pkt->q.key = gw_flow_key(pkt->src, pkt->dst, pkt->flow);
     leave(sw, pkt, &hop, now);
 }
 
@@ -243,8 +247,19 @@ static inline void fetch(const struct gw_switch *sw, const struct gw_pkt *pkt)
         gw_aggregate_fetch(sw->aggregate.aggregators, pkt);
 }
 
-/* One packet goes through all stages. */
-static __attribute__((noinline)) void take(struct gw_switch *sw, uint16_t in, struct gw_pkt *pkt,
+/* Values that may come from there: what goes on is on its way. */
+static void add_up(struct gw_switch *sw, uint16_t in, struct gw_pkt *pkt,
+                   enum gw_switch_traffic traffic, gw_time now)
+{
+    struct gw_switch_hop hop = {.in = in, .has_begun = true};
+    if (!aggregate(sw, pkt, traffic, in, now))
+        return;
+    gw_switch_route_find(&sw->route, pkt, &hop);
+    leave(sw, pkt, &hop, now);
+}
+
+/* One packet goes through all stages. True: others of its train need not be admitted any more. */
+static __attribute__((noinline)) bool take(struct gw_switch *sw, uint16_t in, struct gw_pkt *pkt,
                                            gw_time now)
 {
     struct gw_switch_hop hop = {.in = in};
@@ -252,36 +267,39 @@ static __attribute__((noinline)) void take(struct gw_switch *sw, uint16_t in, st
     if (traffic == GW_TRAFFIC_PAUSE) {
         gw_switch_queue_obey(&sw->queue, in, pkt->pause, now);
         gw_pkt_release(sw->pool, pkt);
-        return;
+        return false;
     }
     if (!admits(sw, pkt, in, now))
-        return;
+        return false;
     if (traffic == GW_TRAFFIC_OWN) {
         if (!turn_round(sw, pkt, now)) {
             drop(sw, pkt, &sw->stats.malformed);
-            return;
+            return false;
         }
         hop.is_own = true;
     }
     if (traffic == GW_TRAFFIC_TENSOR && !is_at_home(sw, pkt, in)) {
         drop(sw, pkt, &sw->stats.spoofed);
-        return;
+        return false;
     }
     if (traffic == GW_TRAFFIC_TENSOR || traffic == GW_TRAFFIC_SLOT) {
-        if (!aggregate(sw, pkt, traffic, in, now))
-            return;
-        hop.has_begun = true;
+        add_up(sw, in, pkt, traffic, now);
+        return traffic == GW_TRAFFIC_TENSOR;
     }
     gw_switch_route_find(&sw->route, pkt, &hop);
     if (traffic != GW_TRAFFIC_WORKER || pass(sw, pkt, &hop, now))
         leave(sw, pkt, &hop, now);
+    return false;
 }
 
-/* Most packets of a simulation meet two stages alone, so they pass by the others. */
+/* Most packets of a simulation meet two stages alone, so they pass by the others; and of a train of
+ * gradients only the first is asked whence it comes. */
 static void switch_input(struct gw_node *node, uint16_t in, struct gw_pkt **pkts, uint32_t count,
                          gw_time now)
 {
     struct gw_switch *sw = (struct gw_switch *)node;
+    const struct gw_switch_claim none = {.kind = GW_PKT_KINDS};
+    struct gw_switch_claim admitted = none;
     for (uint32_t i = 0; i < count; i++) {
         uint16_t out = gw_switch_way(sw, pkts[i]);
         if (out != GW_PORT_NONE) {
@@ -290,7 +308,12 @@ static void switch_input(struct gw_node *node, uint16_t in, struct gw_pkt **pkts
         }
         if (count - i > FETCH_AHEAD)
             fetch(sw, pkts[i + FETCH_AHEAD]);
-        take(sw, in, pkts[i], now);
+        if (gw_switch_claims(pkts[i], &admitted)) {
+            add_up(sw, in, pkts[i], GW_TRAFFIC_TENSOR, now);
+            continue;
+        }
+        const struct gw_switch_claim claim = gw_switch_claim_of(pkts[i]);
+        admitted = take(sw, in, pkts[i], now) ? claim : none;
     }
 }
 

@@ -47,4 +47,35 @@ static inline enum gw_switch_traffic gw_switch_classify(const struct gw_switch_c
 int gw_switch_classify_sender(const struct gw_switch_classify *stage, const struct gw_pkt *pkt,
                               uint16_t in, bool is_edge, gw_time now);
 
+/* What decides whether values for an aggregator may come from where they do: packets of a train
+ * have it in common. */
+struct gw_switch_claim {
+    uint32_t src;
+    uint32_t job;
+    uint32_t bitmap;
+    uint16_t epoch;
+    uint8_t level;
+    uint8_t kind; /* enum gw_pkt_kind; GW_PKT_KINDS: of no packet */
+};
+
+static inline struct gw_switch_claim gw_switch_claim_of(const struct gw_pkt *pkt)
+{
+    return (struct gw_switch_claim){
+        .src = pkt->src,
+        .job = pkt->flow,
+        .bitmap = pkt->agg.bitmap,
+        .epoch = pkt->epoch,
+        .level = pkt->agg.level,
+        .kind = pkt->q.kind,
+    };
+}
+
+/* Whether the packet is one for an aggregator, and claims the same. */
+static inline bool gw_switch_claims(const struct gw_pkt *pkt, const struct gw_switch_claim *claim)
+{
+    return pkt->q.kind == claim->kind && pkt->src == claim->src && pkt->flow == claim->job &&
+           pkt->agg.bitmap == claim->bitmap && pkt->epoch == claim->epoch &&
+           pkt->agg.level == claim->level && !(pkt->agg_flags & GW_AGG_SLOT);
+}
+
 #endif

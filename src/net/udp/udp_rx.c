@@ -37,13 +37,19 @@ static uint8_t *place_bytes(const struct gw_udp *udp, uint32_t i)
     return gw_udp_datagram(udp, udp->rx.bufs[i], GW_WIRE_DATA_SIZE);
 }
 
-/* Tells the kernel's next scatter where the places are. */
+/* Tells the kernel's next scatter where the places are. Those of buffers that lie side by side are
+ * one piece, if they are as long. */
 static void point_at_places(struct gw_udp *udp)
 {
     struct gw_udp_rx *rx = &udp->rx;
+    bool fills = rx->stride == udp->base.cfg.pool->bufs->stride;
     rx->iov_count = 0;
-    for (uint32_t i = 0; i < rx->places; i++)
-        rx->iov_count = gw_udp_append(rx->iovs, rx->iov_count, place_bytes(udp, i), rx->stride);
+    for (uint32_t i = 0; i < rx->places; i++) {
+        if (fills && i && rx->bufs[i] == rx->bufs[i - 1] + 1)
+            rx->iovs[rx->iov_count - 1].iov_len += rx->stride;
+        else
+            rx->iovs[rx->iov_count++] = (struct iovec){place_bytes(udp, i), rx->stride};
+    }
     rx->iovs[rx->iov_count++] = (struct iovec){rx->overflow, sizeof(rx->overflow)};
 }
 
@@ -159,6 +165,23 @@ static struct gw_pkt *take(struct gw_udp *udp, const struct arrival *arrival,
     if (!arrival->is_of_group && pkt->q.kind == GW_PKT_PARAM)
         udp->group.missed++;
     return pkt;
+}
+
+/* Turns datagrams from number `i` on into packets, as far as they are like one before them and lie
+ * in place; returns how many. */
+static uint32_t take_alike(struct gw_udp *udp, const struct arrival *arrival,
+                           const struct gw_datagram *datagram, uint32_t i, struct gw_pkt **pkts)
+{
+    uint32_t end = arrival->bytes / arrival->segment; /* behind it there may be a shorter one */
+    if (!arrival->is_in_place || i >= end || datagram->before_length != arrival->segment)
+        return 0;
+    uint32_t count = gw_datagram_take_alike(&udp->base, datagram, &udp->rx.bufs[i], end - i, pkts);
+    udp->base.stats.received += count;
+    if (arrival->is_of_group)
+        udp->group.heard += count;
+    else if (datagram->before && datagram->before->q.kind == GW_PKT_PARAM)
+        udp->group.missed += count;
+    return count;
 }
 
 /* Sorts out what the first header says: packets of a neighbour, attach protocol, or neither. */
@@ -285,6 +308,9 @@ int gw_udp_receive(struct gw_datapath *datapath, gw_time now, struct gw_datapath
         struct gw_pkt *pkt = take(udp, &arrival, &datagram, i, now);
         if (pkt)
             train->pkts[train->count++] = pkt;
+        uint32_t alike = take_alike(udp, &arrival, &datagram, i + 1, &train->pkts[train->count]);
+        train->count += (uint16_t)alike;
+        i += alike;
     }
     if (arrival.is_in_place)
         point_at_places(udp); /* the buffers are others now */

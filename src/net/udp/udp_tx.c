@@ -145,6 +145,37 @@ static void append(struct gw_udp *udp, const struct gw_codec *codec, struct gw_p
         place(udp, out, pkt, payload, is_whole);
 }
 
+/* Adds packets, as far as they are like one in the batch, and their headers have room in buffers of
+ * their own. Returns how many. */
+static uint32_t append_alike(struct gw_udp *udp, struct gw_pkt **pkts, uint32_t count)
+{
+    struct gw_udp_tx *tx = &udp->tx;
+    const struct gw_pkt *like = tx->pkts[tx->like];
+    const struct gw_udp_out *like_out = &tx->outs[tx->like];
+    const uint32_t length = like_out->length;
+    uint32_t i = 0;
+    if (udp->base.peers[tx->peer].auth || length == GW_WIRE_DATA_SIZE)
+        return 0;
+    for (; i < count; i++) {
+        struct gw_udp_out *out = &tx->outs[tx->count];
+        uint32_t buf = pkts[i]->buf;
+        if (buf >= GW_BUF_LENT || tx->batches[buf] == tx->batch)
+            break;
+        out->hdr = gw_udp_datagram(udp, buf, GW_WIRE_DATA_SIZE);
+        if (!gw_codec_encode_like(pkts[i], like, like_out->hdr, out->hdr))
+            break;
+        tx->batches[buf] = tx->batch;
+        tx->pkts[tx->count++] = pkts[i];
+        out->pieces[0] = (struct iovec){out->hdr, length};
+        out->piece_count = 1;
+        out->length = length;
+        out->entropy = like_out->entropy;
+        out->tos = like_out->tos;
+        out->option = like_out->option;
+    }
+    return i;
+}
+
 /* Adds a packet, or does to it what was asked for. */
 static void append_with_faults(struct gw_udp *udp, const struct gw_codec *codec, struct gw_pkt *pkt)
 {
@@ -178,10 +209,12 @@ static void load(struct gw_udp *udp, uint16_t number, struct gw_pkt **pkts, uint
         count = gw_pkt_settle(udp->base.cfg.pool, pkts, count, &udp->base.stats.no_room);
     for (uint32_t i = 0; i < count; i++) {
         GW_DEBUG_ASSERT(pkts[i]->entropy == pkts[0]->entropy);
-        if (has_faults)
+        if (has_faults) {
             append_with_faults(udp, &codec, pkts[i]);
-        else
-            append(udp, &codec, pkts[i], false);
+            continue;
+        }
+        append(udp, &codec, pkts[i], false);
+        i += append_alike(udp, &pkts[i + 1], count - i - 1);
     }
     if (late)
         append(udp, &codec, late, false);
