@@ -106,13 +106,11 @@ void gw_contributors_enter(struct gw_contributors *tree, uint32_t rank,
             gw_rank_set_add(&group_make(tree, level, worker->above)->all, rank);
 }
 
-bool gw_contributors_of(const struct gw_contributors *tree, const struct gw_pkt *pkt,
-                        struct gw_rank_set *set)
+const struct gw_rank_set *gw_contributors_of(const struct gw_contributors *tree,
+                                             const struct gw_pkt *pkt, struct gw_rank_set *set)
 {
-    if (pkt->agg.level >= tree->levels && pkt->agg.level > 0) {
-        *set = tree->everybody;
-        return pkt->agg.level == tree->levels;
-    }
+    if (pkt->agg.level >= tree->levels && pkt->agg.level > 0)
+        return pkt->agg.level == tree->levels ? &tree->everybody : NULL;
     gw_rank_set_clear(set);
     uint8_t above[2] = {pkt->agg.above[0], pkt->agg.above[1]};
     for (uint32_t bits = pkt->agg.bitmap; bits; bits &= bits - 1) {
@@ -121,16 +119,16 @@ bool gw_contributors_of(const struct gw_contributors *tree, const struct gw_pkt 
             above[pkt->agg.level - 1] = (uint8_t)position;
         uint32_t at = gw_map_get(&tree->map, group_key(pkt->agg.level, above));
         if (at == GW_MAP_NONE)
-            return false;
+            return NULL;
         const struct gw_group *group = &tree->groups[at];
         if (pkt->agg.level > 0)
             gw_rank_set_join(set, &group->all);
         else if (group->ranks[position] == GW_RANK_NONE)
-            return false;
+            return NULL;
         else
             gw_rank_set_add(set, group->ranks[position]);
     }
-    return pkt->agg.bitmap != 0;
+    return pkt->agg.bitmap ? set : NULL;
 }
 
 uint32_t gw_contributors_missing(const struct gw_contributors *tree, const struct gw_rank_set *set,

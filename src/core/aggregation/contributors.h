@@ -55,9 +55,10 @@ void gw_contributors_init(struct gw_contributors *tree, void *memory, uint32_t w
 void gw_contributors_enter(struct gw_contributors *tree, uint32_t rank,
                            const struct gw_place *place);
 
-/* Whose values a packet carries. False: it names a place that is not in the tree. */
-bool gw_contributors_of(const struct gw_contributors *tree, const struct gw_pkt *pkt,
-                        struct gw_rank_set *set);
+/* Whose values a packet carries: the tree's own set of everybody, or `set`, which is filled. NULL:
+ * it names a place that is not in the tree. */
+const struct gw_rank_set *gw_contributors_of(const struct gw_contributors *tree,
+                                             const struct gw_pkt *pkt, struct gw_rank_set *set);
 
 /*
  * Whom to ask for what `set` lacks: positions at first switches, such that of every switch's

@@ -145,7 +145,9 @@ void gw_outstanding_resend_before(struct gw_outstanding *out, uint32_t end, gw_t
         note_resends(out, resent_end);
 }
 
-bool gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq)
+/* The expected fragment has been overtaken, or what was sent of it again: sends again it, or all
+ * that is overdue before `seq`. False: no loss, since the server has asked for it. */
+static bool overtake(struct gw_outstanding *out, uint32_t seq)
 {
     bool is_asked = *gw_outstanding_note(out, out->expected) & GW_NOTE_ASKED;
     bool has_gap = out->resends_gap && !is_asked && gw_seq_before(out->expected, seq);
@@ -163,7 +165,8 @@ bool gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq)
     return !is_asked;
 }
 
-bool gw_outstanding_send_hole(struct gw_outstanding *out)
+/* Sends the next hole again, if there is one; false: there is none. */
+static bool send_hole(struct gw_outstanding *out)
 {
     while (gw_seq_before(out->checked + GW_OVERTAKEN_MAX - 1, out->newest)) {
         uint32_t seq = out->checked++;
@@ -174,6 +177,13 @@ bool gw_outstanding_send_hole(struct gw_outstanding *out)
         return true;
     }
     return false;
+}
+
+bool gw_outstanding_detect_loss(struct gw_outstanding *out, uint32_t seq)
+{
+    if (gw_outstanding_overtaken_by(out) >= GW_OVERTAKEN_MAX && overtake(out, seq))
+        return true;
+    return gw_outstanding_may_have_hole(out) && send_hole(out);
 }
 
 /* How long nothing comes before a probe leaves. */

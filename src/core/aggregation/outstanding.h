@@ -269,12 +269,27 @@ static inline bool gw_outstanding_advance(struct gw_outstanding *out)
  * take; that is no loss. */
 void gw_outstanding_resend_before(struct gw_outstanding *out, uint32_t end, gw_time now);
 
-/* The expected fragment has been overtaken, or what was sent of it again: sends again it, or all
- * that is overdue before `seq`. False: no loss, since the server has asked for it. */
-bool gw_outstanding_overtake(struct gw_outstanding *out, uint32_t seq);
+/* By how many results the expected fragment has been overtaken, or what was sent of it again. */
+static inline uint32_t gw_outstanding_overtaken_by(const struct gw_outstanding *out)
+{
+    return out->cfg.overtaking == GW_AGG_OVERTAKEN_IN_A_ROW ? out->in_a_row
+           : out->was_overtaken                             ? out->behind_count
+                                                            : out->ahead;
+}
 
-/* Sends the next hole again, if there is one; false: there is none. */
-bool gw_outstanding_send_hole(struct gw_outstanding *out);
+/* Whether it is time to look for a hole. */
+static inline bool gw_outstanding_may_have_hole(const struct gw_outstanding *out)
+{
+    return out->ahead && out->credit >= GW_HOLE_RESULTS &&
+           out->cfg.overtaking == GW_AGG_OVERTAKEN_COUNTED;
+}
+
+/* Whether there is reason to look for a loss. */
+static inline bool gw_outstanding_suspects_loss(const struct gw_outstanding *out)
+{
+    return gw_outstanding_overtaken_by(out) >= GW_OVERTAKEN_MAX ||
+           gw_outstanding_may_have_hole(out);
+}
 
 /*
  * Notices that the expected fragment has been overtaken, and then that its resend has been, by what
@@ -282,16 +297,7 @@ bool gw_outstanding_send_hole(struct gw_outstanding *out);
  * Or a hole is found. `seq` is the fragment whose result has come. True: one is lost, and will be
  * sent again.
  */
-static inline bool gw_outstanding_detect_loss(struct gw_outstanding *out, uint32_t seq)
-{
-    uint32_t by = out->cfg.overtaking == GW_AGG_OVERTAKEN_IN_A_ROW ? out->in_a_row
-                  : out->was_overtaken                             ? out->behind_count
-                                                                   : out->ahead;
-    if (by >= GW_OVERTAKEN_MAX && gw_outstanding_overtake(out, seq))
-        return true;
-    return out->ahead && out->credit >= GW_HOLE_RESULTS &&
-           out->cfg.overtaking == GW_AGG_OVERTAKEN_COUNTED && gw_outstanding_send_hole(out);
-}
+bool gw_outstanding_detect_loss(struct gw_outstanding *out, uint32_t seq);
 
 /* Looks for a timeout. True: something is lost, and will be sent again. A probe is no loss. */
 bool gw_outstanding_expire(struct gw_outstanding *out, gw_time now);

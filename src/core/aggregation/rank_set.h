@@ -91,7 +91,7 @@ static inline bool gw_rank_set_completes(const struct gw_rank_set *a, const stru
 
 static inline bool gw_rank_set_equals(const struct gw_rank_set *a, const struct gw_rank_set *b)
 {
-    return memcmp(a, b, sizeof(*a)) == 0;
+    return a == b || memcmp(a, b, sizeof(*a)) == 0;
 }
 
 static inline void gw_rank_set_add(struct gw_rank_set *set, uint32_t rank)

@@ -254,7 +254,8 @@ static bool may_claim(const struct gw_server *server, const struct gw_rank_set *
 
 static void server_gradient(struct gw_server *server, struct gw_pkt *pkt, gw_time now)
 {
-    struct gw_rank_set from;
+    struct gw_rank_set named;
+    const struct gw_rank_set *from = NULL;
     server->stats.received++;
     server->stats.bytes += pkt->q.size;
     struct gw_fragment *fragment = NULL;
@@ -263,7 +264,8 @@ static void server_gradient(struct gw_server *server, struct gw_pkt *pkt, gw_tim
     uint32_t lacks = is_current ? take_lacks(server, pkt) : 0;
     if (is_current && may_be_final(server, pkt) && pkt->agg.values <= server->cfg.values &&
         pkt->agg.values > 0 && gw_agg_may_lack(lacks, server->cfg.world) &&
-        gw_contributors_of(&server->contributors, pkt, &from) && may_claim(server, &from, pkt))
+        (from = gw_contributors_of(&server->contributors, pkt, &named)) != NULL &&
+        may_claim(server, from, pkt))
         fragment = fragment_of(server, pkt);
     if (!fragment) {
         server->stats.stale++;
@@ -271,7 +273,7 @@ static void server_gradient(struct gw_server *server, struct gw_pkt *pkt, gw_tim
     }
     bool is_for_reply = fragment->state == GW_FRAGMENT_DONE || pkt->agg_flags & GW_AGG_FINAL ||
                         (fragment->state == GW_FRAGMENT_RAW && !(pkt->agg_flags & GW_AGG_RAW));
-    uint32_t sender = is_for_reply ? sender_of(server, &from, pkt->src) : GW_RANK_NONE;
+    uint32_t sender = is_for_reply ? sender_of(server, from, pkt->src) : GW_RANK_NONE;
     if (is_for_reply && sender == GW_RANK_NONE) {
         server->stats.stale++; /* replies go to workers only */
         return;
@@ -296,13 +298,13 @@ static void server_gradient(struct gw_server *server, struct gw_pkt *pkt, gw_tim
     if (pkt->agg_flags & GW_AGG_FINAL)
         take_final(server, fragment, pkt, lacks);
     else if (pkt->agg_flags & GW_AGG_RAW)
-        gw_server_raw_add(server, fragment, pkt, &from);
+        gw_server_raw_add(server, fragment, pkt, from);
     else if (fragment->state == GW_FRAGMENT_RAW)
         gw_server_order(server, fragment->seq, pkt->src,
                         GW_AGG_REQUEST | GW_AGG_RAW | GW_AGG_UNICAST);
     else
-        add_integers(server, fragment, pkt, &from);
-    gw_server_deadline_heard(server, fragment, &from, pkt->agg_flags & GW_AGG_RESEND, now);
+        add_integers(server, fragment, pkt, from);
+    gw_server_deadline_heard(server, fragment, from, pkt->agg_flags & GW_AGG_RESEND, now);
 }
 
 static void server_input(struct gw_app *app, struct gw_pkt *pkt, gw_time now)

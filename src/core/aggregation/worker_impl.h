@@ -1,5 +1,6 @@
 /*
- * The inside of the worker, shared by worker.c and worker_send.c and by nobody else.
+ * The inside of the worker, shared by worker.c, worker_asked.c and worker_send.c and by nobody
+ * else.
  *
  * Invariants: expected <= next <= row.end; what is out fits the largest window; results that are
  * owed to a server leave before gradients; it is busy (core/host/app.h) while it has work and is
@@ -79,6 +80,13 @@ static inline bool gw_worker_has_next(const struct gw_worker *worker)
 
 /* Takes results that came early, as far as fragments that are next to be sent have them. */
 void gw_worker_skip(struct gw_worker *worker, gw_time now);
+
+/* worker_asked.c */
+
+/* A packet comes that is not the first result of a fragment that is out; `work` is the tensor of
+ * its fragment, or NULL if that is not out. The packet stays the caller's. */
+void gw_worker_take_other(struct gw_worker *worker, const struct gw_row_tensor *work,
+                          struct gw_pkt *pkt, gw_time now);
 
 /* worker_send.c */
 

@@ -572,9 +572,10 @@ static void tree__is_understood_by_switches_and_server(void **state)
             if (!send_up(&n, &tree.places[rank], rank, &pkt))
                 continue;
             arrived++;
-            assert_true(gw_contributors_of(&contributors, &pkt, &set));
-            assert_false(gw_rank_set_overlaps(&all, &set));
-            gw_rank_set_join(&all, &set);
+            const struct gw_rank_set *from = gw_contributors_of(&contributors, &pkt, &set);
+            assert_non_null(from);
+            assert_false(gw_rank_set_overlaps(&all, from));
+            gw_rank_set_join(&all, from);
         }
         assert_true(gw_rank_set_equals(&all, &contributors.everybody));
         for (uint32_t i = 0; i < tree.node_count; i++)
