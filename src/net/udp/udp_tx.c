@@ -145,8 +145,8 @@ static void append(struct gw_udp *udp, const struct gw_codec *codec, struct gw_p
         place(udp, out, pkt, payload, is_whole);
 }
 
-/* Adds packets, as far as they are like one in the batch, and their headers have room in buffers of
- * their own. Returns how many. */
+/* Adds packets, as far as they are like one in the batch and lie in a buffer of their own, or are
+ * lent. Returns how many. */
 static uint32_t append_alike(struct gw_udp *udp, struct gw_pkt **pkts, uint32_t count)
 {
     struct gw_udp_tx *tx = &udp->tx;
@@ -159,19 +159,27 @@ static uint32_t append_alike(struct gw_udp *udp, struct gw_pkt **pkts, uint32_t 
     for (; i < count; i++) {
         struct gw_udp_out *out = &tx->outs[tx->count];
         uint32_t buf = pkts[i]->buf;
-        if (buf >= GW_BUF_LENT || tx->batches[buf] == tx->batch)
+        bool is_lent = gw_buf_is_lent(buf);
+        if (!is_lent && (buf == GW_BUF_NONE || tx->batches[buf] == tx->batch))
             break;
-        out->hdr = gw_udp_datagram(udp, buf, GW_WIRE_DATA_SIZE);
+        out->hdr = is_lent ? tx->hdrs[tx->count] : gw_udp_datagram(udp, buf, GW_WIRE_DATA_SIZE);
         if (!gw_codec_encode_like(pkts[i], like, like_out->hdr, out->hdr))
             break;
-        tx->batches[buf] = tx->batch;
-        tx->pkts[tx->count++] = pkts[i];
-        out->pieces[0] = (struct iovec){out->hdr, length};
-        out->piece_count = 1;
         out->length = length;
         out->entropy = like_out->entropy;
         out->tos = like_out->tos;
         out->option = like_out->option;
+        out->piece_count = 1;
+        out->pieces[0] = (struct iovec){out->hdr, length};
+        if (is_lent) {
+            const unsigned char *payload = gw_buf_payload(udp->base.cfg.pool->bufs, buf);
+            out->pieces[0].iov_len = GW_WIRE_DATA_SIZE;
+            out->pieces[out->piece_count++] =
+                (struct iovec){(void *)payload, length - GW_WIRE_DATA_SIZE};
+        } else {
+            tx->batches[buf] = tx->batch;
+        }
+        tx->pkts[tx->count++] = pkts[i];
     }
     return i;
 }
