@@ -31,7 +31,8 @@ static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
     char error[GW_NET_ERROR_MAX];
-    gw_test_pool_open(&f->pool, &f->bufs, PKTS, MTU);
+    gw_test_pool_open(&f->pool, &f->bufs, PKTS, GW_WIRE_DATA_SIZE + DATAGRAM);
+    gw_buf_pool_set_front(&f->bufs, GW_WIRE_DATA_SIZE);
     const struct gw_datapath_cfg cfg = {
         .pool = &f->pool, .address = "127.0.0.1", .entropies = 1, .mtu = MTU, .peers_max = 1};
     assert_int_equal(gw_datapath_init(&f->datapath, &cfg, error), 0);
@@ -82,6 +83,18 @@ static void draw(struct gw_prng *prng, struct train *train)
     }
 }
 
+/* Notes what packets were, and releases them. */
+static void see(struct fixture *f, struct gw_pkt **pkts, uint32_t count, struct gw_pkt *seen)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        seen[i] = *pkts[i];
+        seen[i].q.next = 0;
+        if (seen[i].buf != GW_BUF_NONE)
+            seen[i].buf = *(const unsigned char *)gw_buf_payload(&f->bufs, seen[i].buf);
+        gw_pkt_release(&f->pool, pkts[i]);
+    }
+}
+
 /* Takes the whole train; `remembers`: what came before. Returns packets, and adds what they were
  * to `seen`. */
 static uint32_t take_all(struct fixture *f, struct train *train, bool remembers,
@@ -97,13 +110,38 @@ static uint32_t take_all(struct fixture *f, struct train *train, bool remembers,
         pkts[count] = gw_datagram_take(&f->datapath, &datagram, 0);
         count += pkts[count] != NULL;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        seen[i] = *pkts[i];
-        seen[i].q.next = 0;
-        if (seen[i].buf != GW_BUF_NONE)
-            seen[i].buf = *(const unsigned char *)gw_buf_payload(&f->bufs, seen[i].buf);
-        gw_pkt_release(&f->pool, pkts[i]);
+    see(f, pkts, count, seen);
+    return count;
+}
+
+/* The same of one that lies in buffers, where those that are as long are offered together. */
+static uint32_t take_in_place(struct fixture *f, const struct train *train, struct gw_pkt *seen,
+                              uint64_t *alike)
+{
+    struct gw_datagram datagram = {.peer = &f->peer, .cookie = COOKIE, .entropy = 3, .tos = 1 << 2};
+    struct gw_pkt *pkts[TRAIN];
+    uint32_t bufs[TRAIN], count = 0;
+    for (uint32_t i = 0; i < TRAIN; i++) {
+        bufs[i] = gw_buf_claim(&f->bufs);
+        memcpy(gw_buf_bytes(&f->bufs, bufs[i]) - GW_WIRE_DATA_SIZE, train->bytes[i], DATAGRAM);
     }
+    for (uint32_t i = 0, end; i < TRAIN;) {
+        datagram.bytes = gw_buf_bytes(&f->bufs, bufs[i]) - GW_WIRE_DATA_SIZE;
+        datagram.length = train->length[i];
+        datagram.buf = &bufs[i++];
+        pkts[count] = gw_datagram_take(&f->datapath, &datagram, 0);
+        count += pkts[count] != NULL;
+        for (end = i; end < TRAIN && train->length[end] == datagram.before_length;)
+            end++;
+        uint32_t taken =
+            gw_datagram_take_alike(&f->datapath, &datagram, &bufs[i], end - i, &pkts[count]);
+        count += taken;
+        *alike += taken;
+        i += taken;
+    }
+    see(f, pkts, count, seen);
+    for (uint32_t i = 0; i < TRAIN; i++)
+        gw_buf_release(&f->bufs, bufs[i]);
     return count;
 }
 
@@ -176,7 +214,7 @@ static void datagram_take__is_the_same_in_a_train(void **state)
     struct fixture *f = *state;
     struct gw_prng prng = gw_prng_derive(seed, 0);
     struct train train;
-    uint64_t taken = 0, malformed = 0;
+    uint64_t taken = 0, malformed = 0, alike = 0;
     print_message("seed %llu\n", (unsigned long long)seed);
     for (uint32_t i = 0; i < TRAINS; i++) {
         struct gw_pkt alone[TRAIN], together[TRAIN];
@@ -188,16 +226,62 @@ static void datagram_take__is_the_same_in_a_train(void **state)
         assert_int_equal(take_all(f, &train, true, together), count);
         assert_memory_equal(&f->datapath.stats, &stats, sizeof(stats));
         assert_memory_equal(together, alone, count * sizeof(*alone));
+        f->datapath.stats = none;
+        assert_int_equal(take_in_place(f, &train, together, &alike), count);
+        assert_memory_equal(&f->datapath.stats, &stats, sizeof(stats));
+        assert_memory_equal(together, alone, count * sizeof(*alone));
         taken += count;
         malformed += stats.malformed;
     }
-    assert_true(taken > TRAINS * TRAIN / 2 && malformed > TRAINS / 10);
+    assert_true(taken > TRAINS * TRAIN / 2 && malformed > TRAINS / 10 && alike > TRAINS);
+}
+
+/* What finds no room is left to be taken one by one, which counts it; nothing gets lost. */
+static void datagram_take_alike__ends_with_the_pool(void **state)
+{
+    struct fixture *f = *state;
+    const struct gw_codec codec = {.cookie = COOKIE};
+    struct gw_pkt pkt = {.q = {.kind = GW_PKT_GRAD}, .agg = {.values = 8, .bitmap = 1}};
+    struct gw_frame frame;
+    uint32_t bufs[TRAIN], others[PKTS], count = 0;
+    for (uint32_t i = 0; i < TRAIN; i++) {
+        pkt.seq = pkt.index = (uint16_t)i;
+        gw_codec_encode(&codec, &pkt, &frame);
+        bufs[i] = gw_buf_claim(&f->bufs);
+        memcpy(gw_buf_bytes(&f->bufs, bufs[i]) - GW_WIRE_DATA_SIZE, frame.hdr, frame.hdr_size);
+    }
+    while (count < PKTS - TRAIN - 4)
+        others[count++] = gw_buf_claim(&f->bufs);
+    struct gw_datagram datagram = {.bytes = gw_buf_bytes(&f->bufs, bufs[0]) - GW_WIRE_DATA_SIZE,
+                                   .length = frame.length,
+                                   .buf = bufs,
+                                   .peer = &f->peer,
+                                   .cookie = COOKIE};
+    struct gw_pkt *pkts[TRAIN] = {gw_datagram_take(&f->datapath, &datagram, 0)};
+    assert_non_null(pkts[0]);
+    assert_int_equal(gw_datagram_take_alike(&f->datapath, &datagram, bufs + 1, TRAIN - 1, pkts + 1),
+                     3);
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(pkts[i]->seq, i);
+        assert_int_equal(pkts[i]->index, i);
+    }
+    datagram.bytes = gw_buf_bytes(&f->bufs, bufs[4]) - GW_WIRE_DATA_SIZE;
+    datagram.buf = bufs + 4;
+    assert_null(gw_datagram_take(&f->datapath, &datagram, 0));
+    assert_int_equal(f->datapath.stats.no_room, 1);
+    for (uint32_t i = 0; i < 4; i++)
+        gw_pkt_release(&f->pool, pkts[i]);
+    for (uint32_t i = 0; i < TRAIN; i++)
+        gw_buf_release(&f->bufs, bufs[i]);
+    while (count)
+        gw_buf_release(&f->bufs, others[--count]);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(datagram_take__is_the_same_in_a_train, setup, teardown),
+        cmocka_unit_test_setup_teardown(datagram_take_alike__ends_with_the_pool, setup, teardown),
         cmocka_unit_test_setup_teardown(datagram_take__judges_each_of_a_train, setup, teardown),
         cmocka_unit_test_setup_teardown(datagram_take__decrypts_each_of_a_train, setup, teardown),
     };

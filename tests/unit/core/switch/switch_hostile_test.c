@@ -23,6 +23,8 @@ enum {
     JOB = 9,
     OTHER_JOB = 10,
     EPOCH = 1,
+    TRAIN = 8,
+    TRAINS = 5000,
 };
 
 struct fixture {
@@ -58,14 +60,18 @@ static struct gw_pkt gradient(uint32_t src, uint32_t position)
     };
 }
 
-/* Feeds a packet; returns how many leave. */
-static uint32_t feed(struct fixture *f, uint16_t port, const struct gw_pkt *copy)
+/* Feeds packets as one train; returns how many leave. */
+static uint32_t feed_train(struct fixture *f, uint16_t port, const struct gw_pkt *copies,
+                           uint32_t train)
 {
     struct gw_node *node = gw_switch_node(f->sw);
-    struct gw_pkt *pkt = gw_pkt_claim(&f->pool);
+    struct gw_pkt *pkts[TRAIN], *pkt;
     uint32_t count = 0;
-    *pkt = *copy;
-    gw_node_input(node, port, &pkt, 1, 0);
+    for (uint32_t i = 0; i < train; i++) {
+        pkts[i] = gw_pkt_claim(&f->pool);
+        *pkts[i] = copies[i];
+    }
+    gw_node_input(node, port, pkts, train, 0);
     for (uint16_t i = 0; i < node->ready_count; i++) {
         uint32_t result;
         do {
@@ -76,6 +82,11 @@ static uint32_t feed(struct fixture *f, uint16_t port, const struct gw_pkt *copy
     }
     node->ready_count = 0;
     return count;
+}
+
+static uint32_t feed(struct fixture *f, uint16_t port, const struct gw_pkt *copy)
+{
+    return feed_train(f, port, copy, 1);
 }
 
 static void install(struct fixture *f, uint16_t port, uint32_t server, uint32_t life)
@@ -131,6 +142,7 @@ static int close_fixture(void **state)
 {
     struct fixture *f = *state;
     gw_aggregate_remove(f->aggregate, JOB);
+    gw_aggregate_remove(f->aggregate, OTHER_JOB);
     assert_int_equal(gw_aggregate_taken(f->aggregate), 0);
     gw_test_pool_close(&f->pool);
     free(f->aggregate);
@@ -253,11 +265,120 @@ static void hostile__results_are_multiplied_to_who_asks_alone(void **state)
     assert_int_equal(feed(f, UPLINK, &result), 1);
 }
 
+/* Changes something that decides whether a packet may come from where it does. */
+static void forge(struct gw_prng *prng, struct gw_pkt *pkt)
+{
+    uint32_t other = gw_prng_below(prng, RANKS);
+    switch (gw_prng_below(prng, 16)) {
+    case 0:
+        pkt->src = RANK + other;
+        break;
+    case 1:
+        pkt->agg.bitmap = UINT32_C(1) << other;
+        break;
+    case 2:
+        pkt->agg.level = (uint8_t)gw_prng_below(prng, 2);
+        break;
+    case 3:
+        pkt->epoch = (uint16_t)(EPOCH + gw_prng_below(prng, 2));
+        break;
+    case 4:
+        pkt->flow = gw_prng_below(prng, 2) ? JOB : OTHER_JOB;
+        break;
+    case 5:
+        pkt->q.kind = gw_prng_below(prng, 2) ? GW_PKT_GRAD : GW_PKT_PARAM;
+        break;
+    case 6:
+        pkt->agg_flags = gw_prng_below(prng, 2) ? GW_AGG_SLOT : GW_AGG_RESEND;
+        break;
+    case 7:
+        *pkt = job_pkt(GW_JOB_READY, RANK + other, SERVER);
+        break;
+    default:
+        break;
+    }
+}
+
+/* A train of gradients of a rank, of which some are forged, and those behind them in the same way.
+ */
+static void draw(struct gw_prng *prng, uint32_t rank, uint32_t seq, struct gw_pkt *pkts)
+{
+    for (uint32_t k = 0; k < TRAIN; k++) {
+        pkts[k] = k && gw_prng_below(prng, 2) ? pkts[k - 1] : gradient(RANK + rank, rank);
+        pkts[k].seq = seq + k;
+        pkts[k].index = (uint16_t)(pkts[k].seq % 8);
+        forge(prng, &pkts[k]);
+    }
+}
+
+/* The server's results of a train. */
+static void finish_train(struct fixture *f, uint32_t seq)
+{
+    for (uint32_t k = 0; k < TRAIN; k++) {
+        struct gw_pkt pkt = gradient(SERVER, 0);
+        pkt.q.kind = GW_PKT_PARAM;
+        pkt.dst = RANK;
+        pkt.seq = seq + k;
+        pkt.index = (uint16_t)(pkt.seq % 8);
+        feed(f, UPLINK, &pkt);
+    }
+}
+
+/* The job of the outsider alone, at the same switch. */
+static void install_another(struct fixture *f)
+{
+    const struct gw_job_spot spot = {.fan_in = 1};
+    struct gw_pkt pkt = job_pkt(GW_JOB_JOIN, OUTSIDER, OTHER_SERVER);
+    pkt.flow = OTHER_JOB;
+    feed(f, HOSTILE, &pkt);
+    pkt = job_pkt(GW_JOB_INSTALL, OTHER_SERVER, OUTSIDER);
+    pkt.flow = OTHER_JOB;
+    pkt.seq = 1;
+    pkt.job.word[0] = OUTSIDER;
+    pkt.job.word[1] = gw_job_spot_pack(&spot, 1);
+    pkt.job.word[2] = SERVER + 1;
+    feed(f, UPLINK, &pkt);
+    assert_non_null(gw_aggregate_job(f->aggregate, OTHER_JOB));
+}
+
+/* Of a train each packet is judged by what it says itself, whatever the one before it was. */
+static void hostile__hides_in_no_train(void **state)
+{
+    struct fixture *f = *state, *g;
+    struct gw_prng prng = gw_prng_derive(19, 0);
+    open_fixture((void **)&g);
+    install(f, UPLINK, SERVER, 1);
+    install(g, UPLINK, SERVER, 1);
+    install_another(f);
+    install_another(g);
+    for (uint32_t i = 0; i < TRAINS; i++) {
+        struct gw_pkt pkts[TRAIN];
+        uint32_t rank = i % RANKS, one_by_one = 0, seq = i / RANKS * TRAIN;
+        draw(&prng, rank, seq, pkts);
+        for (uint32_t k = 0; k < TRAIN; k++)
+            one_by_one += feed(f, (uint16_t)(1 + rank), &pkts[k]);
+        assert_int_equal(feed_train(g, (uint16_t)(1 + rank), pkts, TRAIN), one_by_one);
+        assert_memory_equal(gw_switch_stats(f->sw), gw_switch_stats(g->sw),
+                            sizeof(struct gw_switch_stats));
+        assert_memory_equal(gw_aggregate_stats(f->aggregate), gw_aggregate_stats(g->aggregate),
+                            sizeof(struct gw_aggregate_stats));
+        if (rank + 1 == RANKS) {
+            finish_train(f, seq);
+            finish_train(g, seq);
+        }
+    }
+    assert_true(gw_switch_stats(f->sw)->spoofed > TRAINS);
+    assert_true(gw_aggregate_stats(f->aggregate)->held > TRAINS);
+    assert_true(gw_aggregate_stats(f->aggregate)->completed > TRAINS / 10);
+    close_fixture((void **)&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(hostile__rank_keeps_to_its_place, open_fixture,
                                         close_fixture),
+        cmocka_unit_test_setup_teardown(hostile__hides_in_no_train, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(hostile__results_are_the_servers, open_fixture,
                                         close_fixture),
         cmocka_unit_test_setup_teardown(hostile__results_are_multiplied_to_who_asks_alone,
