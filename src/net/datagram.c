@@ -179,7 +179,7 @@ uint32_t gw_datagram_take_alike(struct gw_datapath *datapath, const struct gw_da
             gw_pkt_release(pool, pkt);
             break;
         }
-        pkt->buf = bufs[taken];
+        pkt->buf = bufs[taken]; /* as long as that of `before`, which was looked at */
         bufs[taken] = fresh;
         pkts[taken] = pkt;
     }

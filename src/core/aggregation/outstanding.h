@@ -284,7 +284,7 @@ static inline bool gw_outstanding_may_have_hole(const struct gw_outstanding *out
            out->cfg.overtaking == GW_AGG_OVERTAKEN_COUNTED;
 }
 
-/* Whether there is reason to look for a loss. */
+/* Whether there is reason to look for a loss; without, there is nothing to be found. */
 static inline bool gw_outstanding_suspects_loss(const struct gw_outstanding *out)
 {
     return gw_outstanding_overtaken_by(out) >= GW_OVERTAKEN_MAX ||

@@ -1,7 +1,7 @@
 /*
  * The worker; see worker.h. What it has out is in outstanding.c, the window in agg_window.h, what
- * packets carry in worker_values.c, how they leave in worker_send.c, and what the server asks for
- * in worker_asked.c; here is when which of them acts, and what an epoch changes.
+ * packets carry in worker_values.c, how they leave in worker_send.c, and all that comes but
+ * first results in worker_other.c; here is when which of them acts, and what an epoch changes.
  */
 #include "core/aggregation/worker_impl.h"
 
@@ -144,7 +144,8 @@ void gw_worker_skip(struct gw_worker *worker, gw_time now)
     }
 }
 
-/* Whether a packet is the first result of a fragment of `work` that is out. */
+/* Whether a packet is the first result of a fragment of `work` that is out. What is refused here is
+ * sorted out by gw_worker_take_other(), which has a branch for each reason. */
 static inline bool is_news(const struct gw_worker *worker, const struct gw_row_tensor *work,
                            const struct gw_pkt *pkt)
 {

@@ -1,5 +1,5 @@
 /*
- * The inside of the worker, shared by worker.c, worker_asked.c and worker_send.c and by nobody
+ * The inside of the worker, shared by worker.c, worker_other.c and worker_send.c and by nobody
  * else.
  *
  * Invariants: expected <= next <= row.end; what is out fits the largest window; results that are
@@ -81,7 +81,7 @@ static inline bool gw_worker_has_next(const struct gw_worker *worker)
 /* Takes results that came early, as far as fragments that are next to be sent have them. */
 void gw_worker_skip(struct gw_worker *worker, gw_time now);
 
-/* worker_asked.c */
+/* worker_other.c */
 
 /* A packet comes that is not the first result of a fragment that is out; `work` is the tensor of
  * its fragment, or NULL if that is not out. The packet stays the caller's. */

@@ -72,31 +72,29 @@ void gw_switch_send_own(struct gw_switch *sw, struct gw_pkt *pkt, gw_time now)
 /* Where one of several packets goes that begin as one. */
 struct target {
     uint32_t dst;
+    uint32_t key; /* 0: it was not needed yet */
     uint16_t out;
     bool is_shared; /* `out` reaches others of a group as well */
 };
 
-/* Nothing but these decides on a way; where addresses are learned, `dst` alone does. */
-static inline uint16_t way_to(const struct gw_switch *sw, const struct gw_pkt *pkt, uint32_t dst)
+/* Where addresses are learned the way is that of the address, and most of a group need no packet:
+ * so their keys are computed for those that do. */
+static inline struct target target_of(const struct gw_switch *sw, const struct gw_pkt *pkt,
+                                      uint32_t dst)
 {
     const struct gw_pkt turned = {
         .q.key = sw->route.learned ? 0 : gw_flow_key(pkt->src, dst, pkt->flow),
         .dst = dst,
-        .entropy = pkt->entropy,
+        .entropy = pkt->entropy, /* and nothing else decides on a way */
     };
     struct gw_switch_hop hop;
     gw_switch_route_find(&sw->route, &turned, &hop);
-    return hop.out;
-}
-
-static inline struct target target_of(const struct gw_switch *sw, const struct gw_pkt *pkt,
-                                      uint32_t dst)
-{
-    uint16_t out = way_to(sw, pkt, dst);
-    bool is_shared = sw->has_groups && out != GW_PORT_NONE && sw->links[out].group != GW_PORT_NONE;
+    bool is_shared =
+        sw->has_groups && hop.out != GW_PORT_NONE && sw->links[hop.out].group != GW_PORT_NONE;
     return (struct target){
         .dst = dst,
-        .out = is_shared ? sw->links[out].group : out,
+        .key = turned.q.key,
+        .out = is_shared ? sw->links[hop.out].group : hop.out,
         .is_shared = is_shared,
     };
 }
@@ -106,7 +104,7 @@ static void leave_for(struct gw_switch *sw, struct gw_pkt *pkt, uint16_t in,
 {
     const struct gw_switch_hop hop = {.in = in, .out = target->out};
     pkt->dst = target->dst;
-    pkt->q.key = gw_flow_key(pkt->src, pkt->dst, pkt->flow);
+    pkt->q.key = target->key ? target->key : gw_flow_key(pkt->src, pkt->dst, pkt->flow);
     leave(sw, pkt, &hop, now);
 }
 
@@ -247,9 +245,10 @@ static inline void fetch(const struct gw_switch *sw, const struct gw_pkt *pkt)
         gw_aggregate_fetch(sw->aggregate.aggregators, pkt);
 }
 
-/* Values that may come from there: what goes on is on its way. */
-static void add_up(struct gw_switch *sw, uint16_t in, struct gw_pkt *pkt,
-                   enum gw_switch_traffic traffic, gw_time now)
+/* Values, or a result, pass the stage of aggregation; what goes on then finds its way and leaves.
+ */
+static void take_values(struct gw_switch *sw, uint16_t in, struct gw_pkt *pkt,
+                        enum gw_switch_traffic traffic, gw_time now)
 {
     struct gw_switch_hop hop = {.in = in, .has_begun = true};
     if (!aggregate(sw, pkt, traffic, in, now))
@@ -258,7 +257,8 @@ static void add_up(struct gw_switch *sw, uint16_t in, struct gw_pkt *pkt,
     leave(sw, pkt, &hop, now);
 }
 
-/* One packet goes through all stages. True: others of its train need not be admitted any more. */
+/* One packet goes through all stages. True: it was values for an aggregator, or a result, and may
+ * come from there, as may others of its train that claim the same (switch_classify.h). */
 static __attribute__((noinline)) bool take(struct gw_switch *sw, uint16_t in, struct gw_pkt *pkt,
                                            gw_time now)
 {
@@ -283,7 +283,7 @@ static __attribute__((noinline)) bool take(struct gw_switch *sw, uint16_t in, st
         return false;
     }
     if (traffic == GW_TRAFFIC_TENSOR || traffic == GW_TRAFFIC_SLOT) {
-        add_up(sw, in, pkt, traffic, now);
+        take_values(sw, in, pkt, traffic, now);
         return traffic == GW_TRAFFIC_TENSOR;
     }
     gw_switch_route_find(&sw->route, pkt, &hop);
@@ -292,8 +292,13 @@ static __attribute__((noinline)) bool take(struct gw_switch *sw, uint16_t in, st
     return false;
 }
 
-/* Most packets of a simulation meet two stages alone, so they pass by the others; and of a train of
- * gradients only the first is asked whence it comes. */
+/*
+ * Most packets of a simulation meet two stages alone, so they pass by the others. And of a train of
+ * gradients or results only the first is asked whence it comes, as long as the others claim the
+ * same: what decides on that, besides the claim, are the port, the jobs that are installed and the
+ * addresses that are learned, and aggregation changes none of them. All else that comes in between
+ * may, so the claim is forgotten then.
+ */
 static void switch_input(struct gw_node *node, uint16_t in, struct gw_pkt **pkts, uint32_t count,
                          gw_time now)
 {
@@ -309,10 +314,12 @@ static void switch_input(struct gw_node *node, uint16_t in, struct gw_pkt **pkts
         if (count - i > FETCH_AHEAD)
             fetch(sw, pkts[i + FETCH_AHEAD]);
         if (gw_switch_claims(pkts[i], &admitted)) {
-            add_up(sw, in, pkts[i], GW_TRAFFIC_TENSOR, now);
+            GW_DEBUG_ASSERT(is_at_home(sw, pkts[i], in));
+            GW_DEBUG_ASSERT(gw_switch_classify(&sw->classify, pkts[i]) == GW_TRAFFIC_TENSOR);
+            take_values(sw, in, pkts[i], GW_TRAFFIC_TENSOR, now);
             continue;
         }
-        const struct gw_switch_claim claim = gw_switch_claim_of(pkts[i]);
+        const struct gw_switch_claim claim = gw_switch_claim_of(pkts[i]); /* it is given away */
         admitted = take(sw, in, pkts[i], now) ? claim : none;
     }
 }

@@ -47,8 +47,8 @@ static inline enum gw_switch_traffic gw_switch_classify(const struct gw_switch_c
 int gw_switch_classify_sender(const struct gw_switch_classify *stage, const struct gw_pkt *pkt,
                               uint16_t in, bool is_edge, gw_time now);
 
-/* What decides whether values for an aggregator may come from where they do: packets of a train
- * have it in common. */
+/* All of a packet by which the switch decides that it is values for an aggregator, or a result, and
+ * whether it may come from where it does. Packets of a train have it in common. */
 struct gw_switch_claim {
     uint32_t src;
     uint32_t job;
@@ -70,7 +70,8 @@ static inline struct gw_switch_claim gw_switch_claim_of(const struct gw_pkt *pkt
     };
 }
 
-/* Whether the packet is one for an aggregator, and claims the same. */
+/* Whether a packet claims the same as one before it that was for an aggregator. (Others of its kind
+ * may be for a slot.) */
 static inline bool gw_switch_claims(const struct gw_pkt *pkt, const struct gw_switch_claim *claim)
 {
     return pkt->q.kind == claim->kind && pkt->src == claim->src && pkt->flow == claim->job &&

@@ -72,6 +72,7 @@ static void contributors__are_named_by_positions_below_a_switch(void **state)
         const struct gw_rank_set *found = gw_contributors_of(&b.tree, &pkt, &set);
         assert_int_equal(found != NULL, cases[i].ranks != 0);
         assert_true(!found || gw_rank_set_equals(found, &expected));
+        assert_int_equal(found == &b.tree.everybody, found && cases[i].level == 3);
     }
     free(b.memory);
 }

@@ -103,6 +103,6 @@ void gw_worker_take_other(struct gw_worker *worker, const struct gw_row_tensor *
     } else if (pkt->agg_flags & GW_AGG_REQUEST) {
         take_request(worker, pkt);
     } else {
-        worker->stats.stale++; /* not as many values */
+        worker->stats.stale++; /* a result, and nothing else is wrong with it: not as many values */
     }
 }
