@@ -175,7 +175,6 @@ uint32_t gw_datagram_take_alike(struct gw_datapath *datapath, const struct gw_da
         bool is_like = gw_codec_decode_like(hdr, datagram->before, datagram->before_bytes, pkt);
         uint32_t fresh = is_like ? gw_buf_claim(pool->bufs) : GW_BUF_NONE;
         if (fresh == GW_BUF_NONE) {
-            pkt->buf = GW_BUF_NONE;
             gw_pkt_release(pool, pkt);
             break;
         }

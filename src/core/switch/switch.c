@@ -245,8 +245,7 @@ static inline void fetch(const struct gw_switch *sw, const struct gw_pkt *pkt)
         gw_aggregate_fetch(sw->aggregate.aggregators, pkt);
 }
 
-/* Values, or a result, pass the stage of aggregation; what goes on then finds its way and leaves.
- */
+/* Values, or a result, pass the stage of aggregation; what goes on finds its way and leaves. */
 static void take_values(struct gw_switch *sw, uint16_t in, struct gw_pkt *pkt,
                         enum gw_switch_traffic traffic, gw_time now)
 {

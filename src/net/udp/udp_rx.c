@@ -161,7 +161,6 @@ static struct gw_pkt *take(struct gw_udp *udp, const struct arrival *arrival,
         datagram->before = NULL;
         return NULL;
     }
-    udp->base.stats.received++;
     if (!arrival->is_of_group && pkt->q.kind == GW_PKT_PARAM)
         udp->group.missed++;
     return pkt;
@@ -176,7 +175,6 @@ static uint32_t take_alike(struct gw_udp *udp, const struct arrival *arrival,
     if (!arrival->is_in_place || i >= end || datagram->before_length != arrival->segment)
         return 0;
     uint32_t count = gw_datagram_take_alike(&udp->base, datagram, &udp->rx.bufs[i], end - i, pkts);
-    udp->base.stats.received += count;
     if (arrival->is_of_group)
         udp->group.heard += count;
     else if (datagram->before && datagram->before->q.kind == GW_PKT_PARAM)
@@ -312,6 +310,7 @@ int gw_udp_receive(struct gw_datapath *datapath, gw_time now, struct gw_datapath
         train->count += (uint16_t)alike;
         i += alike;
     }
+    udp->base.stats.received += train->count;
     if (arrival.is_in_place)
         point_at_places(udp); /* the buffers are others now */
     else if (fits_places(udp, arrival.segment))

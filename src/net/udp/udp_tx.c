@@ -169,16 +169,9 @@ static uint32_t append_alike(struct gw_udp *udp, struct gw_pkt **pkts, uint32_t 
         out->entropy = like_out->entropy;
         out->tos = like_out->tos;
         out->option = like_out->option;
-        out->piece_count = 1;
-        out->pieces[0] = (struct iovec){out->hdr, length};
-        if (is_lent) {
-            const unsigned char *payload = gw_buf_payload(udp->base.cfg.pool->bufs, buf);
-            out->pieces[0].iov_len = GW_WIRE_DATA_SIZE;
-            out->pieces[out->piece_count++] =
-                (struct iovec){(void *)payload, length - GW_WIRE_DATA_SIZE};
-        } else {
+        place(udp, out, pkts[i], length - GW_WIRE_DATA_SIZE, !is_lent);
+        if (!is_lent)
             tx->batches[buf] = tx->batch;
-        }
         tx->pkts[tx->count++] = pkts[i];
     }
     return i;
