@@ -17,8 +17,9 @@ enum {
     YIELD_FROM = 32, /* packets since it slept: fewer are of small calls, which wait for each one */
 };
 
-#define YIELD_MAX (1 * GW_MS) /* those who compute take longer, peers of ours seldom */
-#define LATE      (2 * GW_MS) /* for who has waited for a turn: those who compute take still longer */
+#define YIELD_MAX (1 * GW_MS)  /* those who compute take longer, peers of ours seldom */
+#define YIELD_DUE (30 * GW_US) /* what is due sooner is waited for */
+#define LATE      (2 * GW_MS)  /* who has waited for a turn: those who compute take longer yet */
 
 _Static_assert((int)GW_LOOP_FOREIGN_MAX >= (int)GW_ATTACH_SIZE_MAX, "a message fits");
 _Static_assert((int)GW_DATAPATH_TRAIN_MAX <= (int)GW_BUF_LENT_MAX, "a whole train may be lent");
@@ -332,7 +333,7 @@ static gw_time yield(struct gw_loop *loop, gw_time wake)
     gw_time now = gw_loop_now(loop), before = loop->time.seen_at;
     bool is_amid_many = loop->received >= YIELD_FROM;
     loop->received = 0;
-    if (is_amid_many && gw_deadline_before(now + YIELD_MAX, wake) &&
+    if (is_amid_many && gw_deadline_before(now + YIELD_DUE, wake) &&
         !gw_time_before(before, loop->alone_until)) {
         gw_time after = gw_yield(before, YIELD_MAX, &loop->alone_until);
         gw_batch_policy_note(&loop->policy, after - before < LATE);
