@@ -75,6 +75,8 @@ struct gw_coll_ops {
     struct gw_algo algo;
     enum gw_coll_kind kind;
     bool exchanges;                 /* pairs do, in every step */
+    bool combines_once;             /* a worker combines something with no element twice: it may do
+                                       so with what arrives, in any order */
     bool (*allows)(uint32_t n);     /* n workers, at least 2 */
     uint32_t (*steps)(uint32_t n);  /* equal for all workers */
     uint32_t (*rounds)(uint32_t n); /* at most as many */

@@ -87,6 +87,7 @@ const struct gw_coll_ops gw_coll_ring = {
              .summary = "chunks travel around once to be summed, and once more as sums",
              .source = "Patarasuk and Yuan (JPDC 2009)"},
     .kind = GW_COLL_ALLREDUCE,
+    .combines_once = true,
     .allows = allows,
     .steps = both,
     .rounds = both,

@@ -99,7 +99,8 @@ static void describe(const struct gw_endpoint *ep, struct gw_blast_rx *blast,
     };
     blast->sender.port = (uint16_t)(blast->key % ep->node.port_count);
     if (posted) {
-        blast->memory = (struct gw_rx_memory){posted->data, posted->bytes, posted->arrived};
+        blast->memory = (struct gw_rx_memory){
+            .data = posted->data, .room = posted->bytes, .arrived_bits = posted->arrived};
         blast->notes = posted->notes;
     }
 }

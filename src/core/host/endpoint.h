@@ -17,6 +17,7 @@
 #include "core/grant/grant.h"
 #include "core/node.h"
 #include "core/notice.h"
+#include "core/quant/combine.h"
 #include "core/quant/importance.h"
 #include "core/host/transport.h"
 
@@ -108,12 +109,21 @@ struct gw_send {
     struct gw_notice_terms notice; /* as part of which burst it is announced, if it begins one */
 };
 
+/* How a message is combined with other values, packet by packet, in whatever order these come. */
+struct gw_merger {
+    const struct gw_kernels *kernels;
+    struct gw_combination how;
+};
+
 /* Memory for a message to receive. */
 struct gw_expect {
     uint32_t peer; /* that sends it */
     uint32_t tag;
-    void *data;                     /* the endpoint's until the flow ended */
-    uint64_t bytes;                 /* there */
+    void *data;     /* the endpoint's until the flow ended */
+    uint64_t bytes; /* there */
+    void *into; /* NULL, or values, as many bytes, that it is combined with, instead of being stored
+                   at `data`, unless elements lie in two packets or it is a blast */
+    const struct gw_merger *merger; /* how; must outlive the flow */
     const struct gw_finish *finish; /* when it is enough; must outlive the flow. NULL: when all of
                                        it has arrived */
     uint64_t *arrived;    /* NULL, or a bit for each packet, cleared by the call that posts it: bit
@@ -155,6 +165,8 @@ struct gw_event {
     uint16_t mss;     /* payload bytes of every packet of the message but the last */
     uint8_t reason;   /* enum gw_job_reason */
     bool is_refused;  /* a message has failed since its receiver will never take it */
+    bool is_merged;   /* received: into the values that it was to be combined with ... */
+    bool overflows;   /* ... some of which do not fit their type */
 };
 
 /* Counters; all in packets. */

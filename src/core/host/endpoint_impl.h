@@ -41,9 +41,11 @@ struct gw_egress {
 
 /* Where a flow's payload goes: apart, since not all have any. */
 struct gw_rx_memory {
-    unsigned char *data;    /* NULL: there is none */
-    uint64_t room;          /* bytes at `data` */
-    uint64_t *arrived_bits; /* see struct gw_expect */
+    unsigned char *data;            /* NULL: there is none */
+    uint64_t room;                  /* bytes at `data` */
+    uint64_t *arrived_bits;         /* see struct gw_expect */
+    const struct gw_merger *merger; /* into `data`; NULL: that is overwritten */
+    bool overflows;                 /* a sum or product there does not fit */
 };
 
 /* A flow on credit as its receiver sees it; see credit.h. */

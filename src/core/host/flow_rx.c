@@ -171,6 +171,7 @@ static void flow_retire(struct gw_endpoint *ep, struct gw_rx_flow *flow, enum gw
 static void flow_close(struct gw_endpoint *ep, struct gw_rx_flow *flow, enum gw_event_kind kind,
                        gw_time now)
 {
+    const struct gw_rx_memory own = *gw_rx_memory_of(ep, flow);
     flow_retire(ep, flow, kind == GW_EVENT_RECEIVED ? GW_RX_DONE : GW_RX_FAILED);
     gw_endpoint_post(ep, &(struct gw_event){.kind = kind,
                                             .flow = flow->flow,
@@ -179,6 +180,8 @@ static void flow_close(struct gw_endpoint *ep, struct gw_rx_flow *flow, enum gw_
                                             .bytes = flow->bytes,
                                             .missing = flow->lost,
                                             .mss = flow->mss,
+                                            .is_merged = own.merger != NULL,
+                                            .overflows = own.overflows,
                                             .at = now});
 }
 
@@ -187,24 +190,48 @@ void gw_flow_rx_drop(struct gw_endpoint *ep, struct gw_rx_flow *flow)
     flow_retire(ep, flow, GW_RX_FAILED);
 }
 
+/* Takes the memory that is posted for the flow, if it may. */
+static void take_memory(struct gw_endpoint *ep, struct gw_rx_flow *flow, struct gw_rx_memory *own)
+{
+    struct gw_expect *posted = gw_endpoint_find_memory(ep, flow->peer, flow->tag);
+    if (!posted || (posted->arrived && flow->total > posted->packets_max))
+        return;
+    *own = (struct gw_rx_memory){
+        .data = posted->data, .room = posted->bytes, .arrived_bits = posted->arrived};
+    if (posted->into && flow->mss % gw_dtype_size(posted->merger->how.type) == 0) {
+        own->merger = posted->merger;
+        own->data = posted->into;
+    }
+    flow->finish = posted->finish;
+    posted->data = NULL;
+    gw_endpoint_trim(ep);
+}
+
+/* The payload is combined with what is there. */
+static void merge(struct gw_rx_memory *own, unsigned char *at, const unsigned char *payload,
+                  uint32_t len)
+{
+    const struct gw_merger *merger = own->merger;
+    uint32_t count = (uint32_t)(len / gw_dtype_size(merger->how.type));
+    own->overflows |= !gw_combine(merger->kernels, &merger->how, at, payload, count);
+}
+
 /* Puts the payload where it belongs. False: there is no memory for it. */
 static bool store(struct gw_endpoint *ep, struct gw_rx_flow *flow, const struct gw_pkt *pkt)
 {
     if (pkt->buf == GW_BUF_NONE)
         return true;
     struct gw_rx_memory *own = gw_rx_memory_of(ep, flow);
-    struct gw_expect *posted =
-        own->data ? NULL : gw_endpoint_find_memory(ep, flow->peer, flow->tag);
-    if (posted && !(posted->arrived && flow->total > posted->packets_max)) {
-        *own = (struct gw_rx_memory){posted->data, posted->bytes, posted->arrived};
-        flow->finish = posted->finish;
-        posted->data = NULL;
-        gw_endpoint_trim(ep);
-    }
+    if (!own->data)
+        take_memory(ep, flow, own);
     uint64_t offset = (uint64_t)pkt->seq * flow->mss;
     if (!own->data || offset + pkt->data.len > own->room)
         return false;
-    memcpy(own->data + offset, gw_buf_bytes(ep->pool->bufs, pkt->buf), pkt->data.len);
+    const unsigned char *payload = gw_buf_bytes(ep->pool->bufs, pkt->buf);
+    if (own->merger)
+        merge(own, own->data + offset, payload, pkt->data.len);
+    else
+        memcpy(own->data + offset, payload, pkt->data.len);
     if (own->arrived_bits)
         gw_bit_set(own->arrived_bits, pkt->seq);
     return true;

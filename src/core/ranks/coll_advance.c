@@ -60,15 +60,12 @@ unsigned char *gw_coll_run_memory(const struct gw_coll_run *run, const struct gw
 static bool combine(const struct gw_coll_run *run, const struct gw_coll_place *place,
                     const struct gw_coll_message *message)
 {
-    const struct gw_tensor *tensor = &run->call.tensor;
-    bool is_share = tensor->op == GW_OP_AVERAGE && message->merge == GW_COLL_COMPLETE;
-    const struct gw_combination how = {
-        .op = tensor->op, .type = tensor->type, .shares = is_share ? run->cfg.world : 1};
     unsigned char *arrived = gw_coll_run_memory(run, place, message);
     unsigned char *to = gw_coll_run_stays(run, message) ? arrived : out_at(run, message);
     const unsigned char *other =
         arrived == to ? gw_coll_call_in(&run->call, message->first) : arrived;
-    return gw_combine(run->cfg.kernels, &how, to, other, message->count);
+    return gw_combine(run->cfg.kernels, &run->mergers[message->merge].how, to, other,
+                      message->count);
 }
 
 /* With payload: takes the message if it has arrived. False: it has not, or the call has failed. */
@@ -78,7 +75,8 @@ static bool apply_memory(struct gw_coll_run *run, const struct gw_coll_message *
     if (!place || place->state != GW_COLL_PLACE_ARRIVED)
         return false;
     bool fits = run->call.parts ? gw_coll_parts_take(run, place, message)
-                                : message->merge == GW_COLL_COPY || combine(run, place, message);
+                                : message->merge == GW_COLL_COPY || place->is_merged ||
+                                      combine(run, place, message);
     if (!fits) {
         gw_coll_run_fail(run, GW_JOB_OVERFLOW, run->cfg.rank);
         return false;
@@ -101,6 +99,14 @@ static void apply_messages(struct gw_coll_run *run)
         run->applied.segment++;
 }
 
+/* Where what is combined takes the place of own values, in whatever order, each packet is combined
+ * as it comes, and need not be stored first. */
+static bool merges(const struct gw_coll_run *run, const struct gw_coll_message *message)
+{
+    return run->call.coll->combines_once && !run->call.parts && !run->is_held &&
+           message->merge != GW_COLL_COPY;
+}
+
 /* Posts memory for the peers' next messages. Without room for it, another event tries again. */
 static void post_memory(struct gw_coll_run *run)
 {
@@ -117,12 +123,17 @@ static void post_memory(struct gw_coll_run *run)
                                    .tag = message.tag,
                                    .data = gw_coll_run_memory(run, place, &message),
                                    .bytes = message.bytes};
+        if (merges(run, &message)) {
+            expect.into = out_at(run, &message);
+            expect.merger = &run->mergers[message.merge];
+        }
         if (run->call.parts)
             gw_coll_parts_expect(run, place, &message, &expect);
         if (gw_endpoint_expect_part(run->ep, &expect) != GW_OK)
             return;
-        *place = (struct gw_coll_place){
-            .bytes = message.bytes, .tag = message.tag, .state = GW_COLL_PLACE_AWAITED};
+        place->bytes = message.bytes;
+        place->tag = message.tag;
+        place->state = GW_COLL_PLACE_AWAITED;
         run->awaited++;
         lane->next.segment++;
     }

@@ -151,6 +151,17 @@ uint64_t gw_coll_run_tags(const struct gw_coll_run *run, const struct gw_coll_ca
     return gw_coll_call_tags(call, run->cfg.world, run->cfg.segment, run->cfg.flows);
 }
 
+/* Only what is complete is divided. */
+static void set_mergers(struct gw_coll_run *run)
+{
+    const struct gw_tensor *tensor = &run->call.tensor;
+    struct gw_merger merger = {.kernels = run->cfg.kernels,
+                               .how = {.op = tensor->op, .type = tensor->type, .shares = 1}};
+    run->mergers[GW_COLL_COMBINE] = merger;
+    merger.how.shares = tensor->op == GW_OP_AVERAGE ? run->cfg.world : 1;
+    run->mergers[GW_COLL_COMPLETE] = merger;
+}
+
 static int start(struct gw_coll_run *run, const struct gw_coll_call *call, bool is_held,
                  gw_time now)
 {
@@ -167,6 +178,7 @@ static int start(struct gw_coll_run *run, const struct gw_coll_call *call, bool 
         return GW_ERR_INVALID;
     run->status = (struct gw_coll_run_status){.state = GW_COLL_RUN_RUNNING};
     run->call = *call;
+    set_mergers(run);
     run->row = row;
     run->tags = (uint32_t)gw_coll_run_tags(run, call);
     run->exchanges = call->coll->exchanges && cfg->kernels;
@@ -257,6 +269,7 @@ static bool take(struct gw_coll_run *run, const struct gw_event *event)
     if (!fits(run, place->bytes, event))
         return false;
     place->state = GW_COLL_PLACE_ARRIVED;
+    place->is_merged = event->is_merged;
     return true;
 }
 
@@ -280,6 +293,8 @@ static void received(struct gw_coll_run *run, const struct gw_event *event)
     uint32_t rank = rank_of(run, event->peer);
     if (!(run->cfg.kernels ? take(run, event) : count(run, rank, event)))
         gw_coll_run_fail(run, GW_JOB_MISMATCH, rank);
+    else if (event->overflows)
+        gw_coll_run_fail(run, GW_JOB_OVERFLOW, run->cfg.rank);
 }
 
 static void take_event(struct gw_coll_run *run, const struct gw_event *event, gw_time now)

@@ -56,7 +56,8 @@ enum gw_coll_place_state {
 struct gw_coll_place {
     uint64_t bytes;
     uint32_t tag;
-    uint8_t state; /* enum gw_coll_place_state */
+    uint8_t state;  /* enum gw_coll_place_state */
+    bool is_merged; /* what has arrived is combined already */
 };
 
 /* A message that has been sent and is not acknowledged. */
@@ -91,7 +92,8 @@ struct gw_coll_run {
     uint32_t tags;  /* of the call */
     bool keeps_own; /* values at call.tensor.in */
     bool exchanges; /* it sends copies, since that is also what it combines */
-    bool is_held;   /* takes what arrives and does nothing else: an agreement before its time */
+    struct gw_merger mergers[GW_COLL_COPY]; /* of what is combined, by enum gw_coll_merge */
+    bool is_held; /* takes what arrives and does nothing else: an agreement before its time */
     struct gw_coll_lane *lanes;
     struct gw_coll_place *places; /* as many for each lane */
     unsigned char *segments;      /* one for each place */
