@@ -2,8 +2,8 @@
  * Moves a call on; see coll_run_impl.h. That segments follow one another through the steps is the
  * segmentation of Pjesivac-Grbovic et al. (Cluster Computing 2007).
  *
- * Each worker sends the messages of a call in the order of coll_row.h, and combines them in this
- * order; they may arrive in any.
+ * Each worker sends the messages of a call in the order of coll_row.h, and takes them in this
+ * order, combining them unless the endpoint has done so; they may arrive in any.
  */
 #include <string.h>
 
