@@ -357,17 +357,13 @@ int gw_endpoint_expect(struct gw_endpoint *ep, uint32_t peer, uint32_t tag, void
         ep, &(struct gw_expect){.peer = peer, .tag = tag, .data = data, .bytes = bytes});
 }
 
-/* Whether memory that is posted is some of this. */
-static bool is_of(const struct gw_expect *posted, const void *memory, uint64_t size)
-{
-    return gw_begins_in(posted->data, memory, size) || gw_begins_in(posted->into, memory, size) ||
-           gw_begins_in(posted->arrived, memory, size) || gw_begins_in(posted->notes, memory, size);
-}
-
 void gw_endpoint_forget(struct gw_endpoint *ep, const void *memory, uint64_t size)
 {
     for (uint32_t i = 0; i < ep->expect_end; i++)
-        if (ep->expectations[i].data && is_of(&ep->expectations[i], memory, size))
+        if (gw_begins_in(ep->expectations[i].data, memory, size) ||
+            gw_begins_in(ep->expectations[i].into, memory, size) ||
+            gw_begins_in(ep->expectations[i].arrived, memory, size) ||
+            gw_begins_in(ep->expectations[i].notes, memory, size))
             ep->expectations[i].data = NULL;
     gw_endpoint_trim(ep);
     for (uint32_t i = 0; i < ep->cfg.tx_flows_max; i++)

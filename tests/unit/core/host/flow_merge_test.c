@@ -1,6 +1,6 @@
 /* Messages that are combined with what lies where they belong, packet by packet. */
-#include "core/quant/number.h"
 #include "base/cpu.h"
+#include "core/quant/number.h"
 #include "unit/core/host/endpoint_fixture.h"
 
 enum {
