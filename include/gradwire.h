@@ -150,6 +150,10 @@ struct gradwire_options {
     const char *urgency; /* by which rule messages choose the class of their packets: "message", as
                             the call says; "pias", from class 6 down as they age, whatever it says;
                             or with a preset of the rule, as "pias:kernel". "message" */
+    const char *multicast; /* results of sums that rank 0 adds up: ADDRESS:PORT of a group to which
+                              it sends them once for all who hear it; "none": once to each, and
+                              this rank hears no group. Without: a group that it chooses, if there
+                              are three ranks or more, and neither `authenticate` nor `encrypt` */
 };
 
 /* A job that this process has opened. */
@@ -178,6 +182,7 @@ struct gradwire_stats {
     uint64_t rerouted;          /* sums that their `via` cannot do, and that went by ring */
     uint64_t packets_refused;   /* from ranks: too early, too late, of messages that are too long or
                                    that nobody awaits, contradicting themselves or each other */
+    uint64_t copies_saved;      /* of results that rank 0 sent once for several ranks */
 };
 
 /* Which fragments of what is sent are important: switches that run out of room drop the others

@@ -45,6 +45,7 @@ class JobOptions(TypedDict, total=False):
     encrypt: bool | None
     spin_us: int | None
     urgency: str | None
+    multicast: str | None
 
 
 class CallOptions(TypedDict, total=False):

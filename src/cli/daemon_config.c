@@ -7,18 +7,12 @@
 #include "base/error.h"
 #include "cli/cli.h"
 #include "config/schema.h"
+#include "net/attach/groups.h"
 #include "net/roles/overlay_server.h"
 
 enum {
     OTHERS_MAX = 8,
-    GROUP_PORT = 4794, /* of groups that nobody chose, unless we listen at it */
 };
-
-/* Groups that nobody chose are some of these: of an organisation (RFC 2365), and of a link. */
-#define GROUPS_V4      "239.192.0.0"
-#define GROUPS_V4_MASK UINT32_C(0x3ffff)
-#define GROUPS_V6      "ff12::8000:0"
-#define GROUPS_V6_MASK UINT32_C(0x3fffffff)
 
 #define NO_GROUPS "none" /* as a config says it */
 
@@ -197,17 +191,8 @@ static int check_multicast(const struct gw_daemon_common *common, uint32_t daemo
                                 : GW_OK;
 }
 
-/* Of groups: none of the `count` from `first` on, at which daemons listen. */
-static uint16_t clear_port(uint32_t first, uint32_t count)
-{
-    return (uint16_t)(GROUP_PORT - first < count ? first + count : GROUP_PORT);
-}
-
-/*
- * Chooses groups where the config says nothing of them: where no code is asked for and all hosts
- * have one key or none, so that a result tells no tenant what is another's. Daemons have different
- * ones, by chance; where they are the same, cookies tell results apart.
- */
+/* Chooses groups where the config says nothing of them: where no code is asked for and all hosts
+ * have one key or none, so that a result tells no tenant what is another's. */
 static void choose_groups(struct gw_daemon *daemon, uint32_t number)
 {
     struct gw_daemon_common *common = common_of(daemon);
@@ -221,11 +206,8 @@ static void choose_groups(struct gw_daemon *daemon, uint32_t number)
         *common->multicast = '\0';
     if (is_chosen || !may || gw_sock_addr_resolve(common->listen, &listen, error) != GW_OK)
         return;
-    bool is_v6 = gw_sock_addr_is_v6(&listen);
-    uint16_t port = clear_port(gw_sock_addr_port(&listen) - number, daemon->row_count);
-    uint32_t room = (is_v6 ? GROUPS_V6_MASK : GROUPS_V4_MASK) - common->jobs;
-    gw_sock_addr_parse(is_v6 ? GROUPS_V6 : GROUPS_V4, port, &group);
-    gw_sock_addr_advance(&group, gw_daemon_address(daemon) % room);
+    gw_sock_addr_set_port(&listen, (uint16_t)(gw_sock_addr_port(&listen) - number));
+    group = gw_groups_choose(&listen, daemon->row_count, gw_daemon_address(daemon), common->jobs);
     gw_sock_addr_format(&group, common->multicast, sizeof(common->multicast));
 }
 

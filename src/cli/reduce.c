@@ -36,6 +36,7 @@ enum {
     KEY_RATE,
     KEY_ANNOUNCE,
     KEY_SIGNALS,
+    KEY_MULTICAST,
     KEY_LOSS,
     KEY_DUPLICATE,
     KEY_DELAY,
@@ -76,6 +77,9 @@ static const struct argp_option options[] = {
      0},
     {"signals", KEY_SIGNALS, "WHERE", 0,
      "what switches are told of bursts travels in the dscp (default) or in an IPv4 option", 0},
+    {"multicast", KEY_MULTICAST, "GROUP", 0,
+     "ADDRESS:PORT to which rank 0 sends sums once for all, or none (default: a group it chooses)",
+     0},
     {"loss", KEY_LOSS, "P", 0, "lose this part of our packets on purpose", 1},
     {"duplicate", KEY_DUPLICATE, "P", 0, "send this part of them twice", 1},
     {"delay", KEY_DELAY, "P", 0, "send this part of them late", 1},
@@ -182,6 +186,8 @@ static const char **text_of(struct gradwire_options *own, int key)
         return &own->announce;
     case KEY_SIGNALS:
         return &own->signals;
+    case KEY_MULTICAST:
+        return &own->multicast;
     default:
         return NULL;
     }
@@ -331,6 +337,7 @@ static void print_json(const struct gw_reduce_report *report, const double *time
                             json_integer((json_int_t)stats->overflow_fragments));
         json_object_set_new(root, "server_link_bytes",
                             json_integer((json_int_t)stats->server_bytes));
+        json_object_set_new(root, "copies_saved", json_integer((json_int_t)stats->copies_saved));
     }
     json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     putchar('\n');
@@ -368,6 +375,9 @@ int gw_reduce_print(const struct gw_reduce_report *report, bool json)
         printf("  added in switches    %.1f %% of the fragments; %.3f MB into the server's link\n",
                100.0 * (double)stats->switch_results / (double)stats->server_results,
                1e-6 * (double)stats->server_bytes);
+    if (stats->copies_saved)
+        printf("  saved by multicast   %llu copies of results\n",
+               (unsigned long long)stats->copies_saved);
     printf("  sent again           %llu packets of rank 0\n",
            (unsigned long long)stats->retransmits);
     if (report->may_lose)

@@ -47,6 +47,9 @@ struct gw_io_plan {
     char bind[GW_IO_NAME_MAX];    /* empty: any */
     const struct gw_datapath_ops *datapath;
     struct gw_datapath_faults faults;
+    struct gw_sock_addr group; /* where results go that are added up here; length 0: to each */
+    bool chooses_group;        /* then some group */
+    bool hears_groups;
     uint16_t paths;    /* source ports */
     uint64_t rate_bps; /* of the ways, for flows; 0: as measured */
     uint8_t notice;    /* gw_notice_option: how bursts are announced */

@@ -42,6 +42,8 @@ static void take_job_stats(const struct gw_io *io, struct gradwire_stats *out)
     out->switch_results = view.server.complete;
     out->server_bytes = view.server.bytes;
     out->overflow_fragments = view.server.overflowed;
+    const struct gw_overlay_switch *sw = gw_overlay_home_switch(io->home);
+    out->copies_saved = sw ? gw_switch_stats(gw_overlay_switch_core(sw))->copies_saved : 0;
 }
 
 static void take_stats(struct gw_io *io)

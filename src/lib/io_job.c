@@ -4,6 +4,7 @@
 #include "base/cpu.h"
 #include "base/error.h"
 #include "lib/io_impl.h"
+#include "net/attach/groups.h"
 
 enum {
     MTU_MIN = 256,
@@ -36,6 +37,29 @@ static uint32_t station_mtu(const struct gw_io_plan *plan)
     return plan->mtu > MTU_MIN ? plan->mtu : MTU_MIN;
 }
 
+/* Where results go that are added up here, which listens at `own`: if its switch is, too. */
+static struct gw_sock_addr group_of(const struct gw_io_plan *plan, const struct gw_sock_addr *own,
+                                    uint32_t node_address)
+{
+    const struct gw_sock_addr none = {.length = 0};
+    if (!is_home(plan) || plan->switch_[0])
+        return none;
+    return plan->chooses_group ? gw_groups_choose(own, 1, node_address, 1) : plan->group;
+}
+
+/* Whether a group goes with what we listen at. */
+static int check_group(const struct gw_sock_addr *group, const struct gw_sock_addr *own,
+                       char *error)
+{
+    if (!group->length)
+        return GW_OK;
+    if (gw_sock_addr_is_v6(group) != gw_sock_addr_is_v6(own))
+        return gw_net_fail(error, GW_ERR_INVALID, "multicast is not of the family of join");
+    if (gw_sock_addr_port(group) == gw_sock_addr_port(own))
+        return gw_net_fail(error, GW_ERR_INVALID, "multicast has the port of join");
+    return GW_OK;
+}
+
 /* Of the station, the address of the server or, without one here, of the rank. */
 static int open_station(struct gw_io *io, uint32_t node_address, char *error)
 {
@@ -60,16 +84,19 @@ static int open_station(struct gw_io *io, uint32_t node_address, char *error)
         .encrypts = plan->encrypts,
         .signals_by_option = plan->signals_by_option,
         /* A socket hears one group, and each server would have its own. */
-        .ignores_groups = io->server_count > 1 && !plan->switch_[0],
+        .ignores_groups = !plan->hears_groups || (io->server_count > 1 && !plan->switch_[0]),
         .node_address = node_address,
         .role = GW_ATTACH_HOST,
         .keys = &plan->key,
         .key_count = 1,
+        .group = group_of(plan, &own, node_address),
+        .groups = 1,
         .faults = plan->faults,
         .fds = {io->to_thread},
         .fd_count = 1,
     };
-    return gw_station_open(&cfg, &io->station, error);
+    code = check_group(&cfg.group, &own, error);
+    return code ? code : gw_station_open(&cfg, &io->station, error);
 }
 
 /* This process is the server, with a switch of its own unless there are others. */

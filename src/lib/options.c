@@ -107,6 +107,7 @@ void gradwire_options_init(struct gradwire_options *options, size_t size)
         .largest = LARGEST,
         .insecure_key_file = variable("GRADWIRE_INSECURE_KEY_FILE") != NULL,
         .spin_us = spin ? (uint32_t)number_of(spin) : SPIN_US,
+        .multicast = variable("GRADWIRE_MULTICAST"),
     };
     if (!defaults.join)
         defaults.join = join_of_launcher();
@@ -286,6 +287,23 @@ static int take_key(const struct gradwire_options *options, struct gw_io_plan *p
     return GRADWIRE_OK;
 }
 
+/* How results travel of sums that rank 0 adds up. What is protected is so between two, and one that
+ * goes to a single rank leaves once anyway. */
+static int take_multicast(const char *text, struct gw_io_plan *plan, char *error)
+{
+    char why[GW_NET_ERROR_MAX];
+    plan->hears_groups = !text || strcmp(text, "none") != 0;
+    plan->chooses_group = !text && plan->world > 2 && !plan->authenticates;
+    if (!text || !plan->hears_groups)
+        return GRADWIRE_OK;
+    if (gw_sock_addr_resolve(text, &plan->group, why) != 0 ||
+        !gw_sock_addr_is_multicast(&plan->group))
+        return refuse(error, "multicast is %s: none, or ADDRESS:PORT of a multicast group", text);
+    if (plan->authenticates)
+        return refuse(error, "multicast is %s: with authenticate or encrypt it must be none", text);
+    return GRADWIRE_OK;
+}
+
 int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *plan, char *error)
 {
     struct gradwire_options options;
@@ -351,5 +369,6 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
     plan->datapath = gw_datapath_choose(variable("GRADWIRE_DATAPATH"), error);
     if (!plan->datapath)
         return GRADWIRE_ERR_INVALID;
-    return take_key(&options, plan, error);
+    code = take_key(&options, plan, error);
+    return code ? code : take_multicast(options.multicast, plan, error);
 }

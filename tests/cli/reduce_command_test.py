@@ -15,7 +15,7 @@ PROGRAM = os.path.abspath(sys.argv.pop(1))
 KEYS = {
     "workers", "via", "elements", "bytes", "iters", "time_ms", "algbw_gbps", "busbw_gbps",
     "cpu_s_per_gb", "prepare_cpu_s", "max_abs_error", "exact_bound", "aggregated_in_switch",
-    "retransmits", "overflow_fragments", "server_link_bytes",
+    "retransmits", "overflow_fragments", "server_link_bytes", "copies_saved",
 }  # fmt: skip
 
 
@@ -50,6 +50,14 @@ class CommandTest(CommandCase):
             self.assertLessEqual(found["max_abs_error"], found["exact_bound"])
             self.assertAlmostEqual(found["aggregated_in_switch"], part, delta=0.2)
             self.assertGreater(found["server_link_bytes"], 200000 * (3 if via == "ps" else 1))
+
+    def test_bench_multicasts_results(self):
+        """Who listens says so after a tenth of a second."""
+        for group, saves in [(None, True), ("239.77.1.253:29653", True), ("none", False)]:
+            said = ("--multicast", group) if group else ()
+            result = self.run_program("bench", "--workers", "3", "--size", "1MB", "--iters", "250",
+                                      *said, "--json")
+            self.assertEqual(json.loads(result.stdout)["copies_saved"] > 0, saves, group)
 
     def test_bench_survives_faults(self):
         result = self.run_program("bench", "--workers", "2", "--size", "500KB", "--iters", "1",
@@ -92,6 +100,12 @@ class CommandTest(CommandCase):
             self.refuse("bench", f"--{option}", "pigeon", names=f"{option} is pigeon")
         for protection in ("authenticate", "encrypt"):
             self.refuse("bench", f"--{protection}", names=f"{protection} needs a key")
+        for group in ("pigeon", "127.0.0.1:5000", "239.77.1.253"):
+            self.refuse("bench", "--multicast", group, names=f"multicast is {group}")
+        self.refuse("bench", "--rank", "0", "--world", "3", "--join", "127.0.0.1:29652",
+                    "--multicast", "239.77.1.253:29652", names="the port of join")
+        self.refuse("bench", "--rank", "0", "--world", "3", "--join", "127.0.0.1:29652",
+                    "--multicast", "[ff12::5]:29653", names="the family of join")
         self.refuse("bench", "--rank", "1", names="--world")
         self.refuse("bench", "something", names="something")
         self.refuse("bench", "--workers", "1", "--window", "3", names="window")

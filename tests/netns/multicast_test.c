@@ -8,6 +8,7 @@
 #include "support.h"
 
 #include <arpa/inet.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -231,6 +232,45 @@ static void multicast__needs_no_word_in_the_config(void **state)
     assert_int_equal(gw_test_daemon_stop(&server), 0);
 }
 
+/* Waits until somebody who listens hears a result. */
+static void await_result(int spy)
+{
+    static uint8_t bytes[TRAIN_BYTES_MAX];
+    struct pollfd waits = {.fd = spy, .events = POLLIN};
+    uint32_t segment, size;
+    do {
+        assert_int_equal(poll(&waits, 1, DEADLINE_MS), 1);
+        size = listen_in(spy, bytes, &segment);
+    } while (size == 0 || gw_attach_is(bytes, size < segment ? size : segment));
+}
+
+/* Without a server rank 0 adds up, and multicasts. A rank that is to hear nothing has its own
+ * copies. */
+static void multicast__is_rank_0s_where_there_is_no_server(void **state)
+{
+    (void)state;
+    char group[32];
+    int spy = open_spy("239.77.1.254");
+    snprintf(group, sizeof(group), "239.77.1.254:%u", ports[2]);
+    for (int rank = 0; rank < WORKERS; rank++) {
+        struct gw_test_worker_cfg cfg = {
+            .job = "joined",
+            .rank = rank,
+            .world = WORKERS,
+            .join = ports[1],
+            .sums_in_switches = true,
+            .multicast = rank == WORKERS - 1 ? "none" : group,
+            .count = COUNT,
+            .deadline_ms = DEADLINE_MS,
+        };
+        gw_test_worker_start(&workers[0][rank], &cfg);
+    }
+    await_result(spy);
+    gw_test_workers_await(workers[0], WORKERS, ROUNDS);
+    gw_test_workers_stop(workers[0], WORKERS);
+    assert_true(heard_of(spy, "joined") > 0);
+}
+
 /* Whether such a daemon with these lines in its config begins to multicast. */
 static bool multicasts(const char *kind, const char *more)
 {
@@ -299,6 +339,7 @@ int main(void)
         CASE(multicast__saves_copies_for_each_job),
         CASE(multicast__comes_back_with_the_switch),
         CASE(multicast__needs_no_word_in_the_config),
+        CASE(multicast__is_rank_0s_where_there_is_no_server),
         CASE(multicast__is_not_for_all),
         CASE(multicast__is_not_needed),
         CASE(multicast__is_given_up_when_results_do_not_come),

@@ -381,6 +381,7 @@ static void work(const struct gw_test_worker_cfg *cfg, int control)
     options.key_file = cfg->key_file;
     options.announce = cfg->announce;
     options.signals = cfg->signals;
+    options.multicast = cfg->multicast;
     options.deadline_ms = cfg->deadline_ms;
     word.error = gradwire_open(&options, &job);
     if (word.error == GRADWIRE_OK)

@@ -52,6 +52,7 @@ struct gw_test_worker_cfg {
     bool overflows;           /* most sums take the way of those that are too large */
     const char *announce;     /* as struct gradwire_options has them; NULL: the default */
     const char *signals;
+    const char *multicast;
     uint32_t deadline_ms;
 };
 

@@ -5,6 +5,12 @@
 
 #include "net/key.h"
 
+/* Of organisations and their sites (RFC 2365, section 6.2), and transient ones of a link. */
+#define GROUPS_V4      "239.192.0.0"
+#define GROUPS_V4_MASK UINT32_C(0x3ffff)
+#define GROUPS_V6      "ff12::8000:0"
+#define GROUPS_V6_MASK UINT32_C(0x3fffffff)
+
 struct group {
     uint32_t job;
     uint64_t key;     /* name of it */
@@ -18,6 +24,19 @@ struct gw_groups {
     struct group *groups; /* cfg.count */
     uint16_t *of_peer;    /* cfg.first_peer: number of its group, or GW_GROUP_NONE */
 };
+
+struct gw_sock_addr gw_groups_choose(const struct gw_sock_addr *listen, uint32_t ports,
+                                     uint32_t node_address, uint32_t count)
+{
+    struct gw_sock_addr first;
+    bool is_v6 = gw_sock_addr_is_v6(listen);
+    uint32_t room = (is_v6 ? GROUPS_V6_MASK : GROUPS_V4_MASK) - count;
+    uint32_t port = gw_sock_addr_port(listen);
+    port = GW_GROUP_PORT - port < ports ? port + ports : GW_GROUP_PORT;
+    gw_sock_addr_parse(is_v6 ? GROUPS_V6 : GROUPS_V4, (uint16_t)port, &first);
+    gw_sock_addr_advance(&first, node_address % room);
+    return first;
+}
 
 struct gw_groups *gw_groups_open(const struct gw_groups_cfg *cfg)
 {

@@ -12,7 +12,16 @@
 
 enum {
     GW_GROUP_NONE = UINT16_MAX,
+    GW_GROUP_PORT = 4794, /* of groups that nobody chose, unless we listen at it */
 };
+
+/*
+ * The first of `count` addresses in a row, for groups of a station that listens at the `ports`
+ * ports from `listen` on, and whose node has this address. Stations have different ones, by chance;
+ * where they are the same, cookies tell results apart.
+ */
+struct gw_sock_addr gw_groups_choose(const struct gw_sock_addr *listen, uint32_t ports,
+                                     uint32_t node_address, uint32_t count);
 
 struct gw_groups_cfg {
     struct gw_sock_addr first; /* of `count` addresses in a row */

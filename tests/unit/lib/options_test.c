@@ -29,6 +29,7 @@ static const char *const variables[] = {
     "GRADWIRE_SPIN",
     "GRADWIRE_ANNOUNCE",
     "GRADWIRE_SIGNALS",
+    "GRADWIRE_MULTICAST",
     "GRADWIRE_FAULTS",
     "GRADWIRE_DATAPATH",
 };
@@ -143,6 +144,40 @@ static void options_plan__says_how_bursts_are_announced(void **state)
     options = good();
     assert_int_equal(plan_of(&options).notice, GW_NOTICE_FORMULA + 1);
     assert_true(plan_of(&options).signals_by_option);
+}
+
+/* By itself where it saves something, and where nothing is to be kept between two. */
+static void options_plan__says_where_results_go(void **state)
+{
+    (void)state;
+    char path[GW_TEST_PATH_MAX], error[GW_NET_ERROR_MAX] = "";
+    struct gradwire_options options = good();
+    struct gw_io_plan plan = plan_of(&options);
+    assert_true(plan.chooses_group && plan.hears_groups && plan.group.length == 0);
+    options.world = 2;
+    options.rank = 1;
+    assert_false(plan_of(&options).chooses_group);
+    options = good();
+    options.multicast = "none";
+    plan = plan_of(&options);
+    assert_true(!plan.chooses_group && !plan.hears_groups && plan.group.length == 0);
+    options.multicast = "239.1.2.3:4000";
+    plan = plan_of(&options);
+    assert_true(!plan.chooses_group && plan.hears_groups);
+    assert_true(gw_sock_addr_is_multicast(&plan.group) && gw_sock_addr_port(&plan.group) == 4000);
+    gw_test_write_file(path, "a key that is long enough for anybody");
+    options.key_file = path;
+    assert_true(plan_of(&options).group.length > 0);
+    options.authenticate = 1;
+    assert_int_equal(gw_options_plan(&options, &plan, error), GRADWIRE_ERR_INVALID);
+    assert_string_equal(error, "multicast is 239.1.2.3:4000: with authenticate or encrypt it must "
+                               "be none");
+    options.multicast = NULL;
+    assert_false(plan_of(&options).chooses_group);
+    unlink(path);
+    set("GRADWIRE_MULTICAST", "none");
+    options = good();
+    assert_false(plan_of(&options).hears_groups);
 }
 
 static void options_init__takes_our_variables(void **state)
@@ -358,6 +393,8 @@ static void options_plan__names_what_is_out_of_range(void **state)
     REFUSES(server, "a:2-1", "server is a:2-1: not HOST:PORT, nor HOST:FIRST-LAST");
     REFUSES(join, "nowhere", "join is nowhere: not HOST:PORT");
     REFUSES(switch_, "s:0", "switch is s:0: not HOST:PORT");
+    REFUSES(multicast, "10.0.0.1:4000", "multicast is 10.0.0.1:4000: none, or ADDRESS:PORT of a");
+    REFUSES(multicast, "239.1.2.3", "multicast is 239.1.2.3: none, or ADDRESS:PORT of a");
     REFUSES(job, long_name, "job");
     REFUSES(join, long_name, "join");
     REFUSES(key_file, "/nonexistent/key", "/nonexistent/key");
@@ -521,6 +558,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup(name, clear)
     const struct CMUnitTest tests[] = {
         TEST(options_init__without_environment),
+        TEST(options_plan__says_where_results_go),
         TEST(options_init__takes_our_variables),
         TEST(options_plan__says_how_bursts_are_announced),
         TEST(options_init__takes_rank_and_world_of_launchers),

@@ -94,6 +94,33 @@ static bool is_at(const struct gw_attach_group *group, const char *host)
     return group->port == PORT && memcmp(group->address, bytes, sizeof(bytes)) == 0;
 }
 
+static void check_chosen(const char *listen, uint32_t ports, uint32_t node_address,
+                         const char *first)
+{
+    struct gw_sock_addr addr;
+    char text[GW_SOCK_ADDR_NAME_MAX], error[GW_NET_ERROR_MAX];
+    assert_int_equal(gw_sock_addr_resolve(listen, &addr, error), 0);
+    struct gw_sock_addr found = gw_groups_choose(&addr, ports, node_address, GROUPS);
+    gw_sock_addr_format(&found, text, sizeof(text));
+    assert_string_equal(text, first);
+    gw_sock_addr_advance(&found, GROUPS - 1);
+    assert_true(gw_sock_addr_is_multicast(&found));
+}
+
+/* The last is of the same organisation, as the first; no port is one that somebody listens at. */
+static void groups_choose__takes_addresses_by_the_nodes(void **state)
+{
+    (void)state;
+    check_chosen("10.0.0.1:4790", 1, 0, "239.192.0.0:4794");
+    check_chosen("10.0.0.1:4790", 1, 0x30201, "239.195.2.1:4794");
+    check_chosen("10.0.0.1:4790", 1, 0x3ffff - GROUPS - 1, "239.195.255.251:4794");
+    check_chosen("10.0.0.1:4790", 1, 0x3ffff - GROUPS, "239.192.0.0:4794");
+    check_chosen("10.0.0.1:4794", 1, 5, "239.192.0.5:4795");
+    check_chosen("10.0.0.1:4790", 8, 5, "239.192.0.5:4798");
+    check_chosen("10.0.0.1:4795", 8, 5, "239.192.0.5:4794");
+    check_chosen("[::1]:4790", 1, 7, "[ff12::8000:7]:4794");
+}
+
 static void groups_add__gives_a_job_one_group(void **state)
 {
     struct fixture *f = *state;
@@ -238,6 +265,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fixture, close_fixture)
     const struct CMUnitTest tests[] = {
+        TEST(groups_choose__takes_addresses_by_the_nodes),
         TEST(groups_add__gives_a_job_one_group),
         TEST(groups_add__keeps_jobs_and_keys_apart),
         TEST(groups_add__tells_none_when_all_are_in_use),
