@@ -101,8 +101,9 @@ enum gradwire_via {
 };
 
 /*
- * What a process brings to the job. Equal on all ranks, but for `rank`, `bind` and `spin_us`. Texts
- * are copied by gradwire_open(). NULL or 0 is the default of what may be left out.
+ * What a process brings to the job. Equal on all ranks, but for `rank`, `bind`, `spin_us` and
+ * `multicast`. Texts are copied by gradwire_open(). NULL or 0 is the default of what may be left
+ * out.
  */
 struct gradwire_options {
     size_t size;           /* of this structure, as gradwire_options_init() was told */

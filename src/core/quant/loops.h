@@ -201,16 +201,41 @@ GW_LOOP static void dequantise_i32(void *restrict x, const void *restrict wire, 
     }
 }
 
-/* The sum wraps around when its sign differs from that of both operands. */
-GW_LOOP static bool add(void *restrict sum, const void *restrict wire, uint32_t count)
+/*
+ * Adds what wraps around as it does. Whether that is all there is to do: no operand is a mark, no
+ * sum is one, and none wraps around, as it does when its sign differs from that of both operands.
+ */
+GW_LOOP_INLINE bool add_values(unsigned char *restrict to, const unsigned char *restrict from,
+                               uint32_t count)
 {
-    unsigned char *to = sum;
-    const unsigned char *from = wire;
+    uint32_t wrapped = 0; /* in its highest bit */
     int32_t least = MARKS_END;
     for (size_t i = 0; i < count; i++) {
         int32_t a = gw_wire_load(to + sizeof(int32_t) * i);
         int32_t b = gw_wire_load(from + sizeof(int32_t) * i);
         int32_t r = (int32_t)((uint32_t)a + (uint32_t)b);
+        wrapped |= (uint32_t)((a ^ r) & (b ^ r));
+        least = step_up(a) < least ? step_up(a) : least;
+        least = step_up(b) < least ? step_up(b) : least;
+        least = step_up(r) < least ? step_up(r) : least;
+        gw_wire_store(to + sizeof(int32_t) * i, (uint32_t)r);
+    }
+    return wrapped >> 31 == 0 && least >= MARKS_END;
+}
+
+/* Nearly always values are all there is; else each sum is looked at, and what was added to is what
+ * add_values() has left without what it has added. */
+GW_LOOP static bool add(void *restrict sum, const void *restrict wire, uint32_t count)
+{
+    unsigned char *to = sum;
+    const unsigned char *from = wire;
+    int32_t least = MARKS_END;
+    if (add_values(to, from, count))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        int32_t r = gw_wire_load(to + sizeof(int32_t) * i);
+        int32_t b = gw_wire_load(from + sizeof(int32_t) * i);
+        int32_t a = (int32_t)((uint32_t)r - (uint32_t)b);
         int32_t mark = ((a | b) >> 31) ^ INT32_MAX;
         uint32_t lost = ((a ^ r) & (b ^ r)) < 0;
         lost |= is_mark(a);

@@ -5,6 +5,10 @@
 
 #include "net/key.h"
 
+enum {
+    PORT = 4794, /* of groups that nobody chose, unless we listen at it */
+};
+
 /* Of organisations and their sites (RFC 2365, section 6.2), and transient ones of a link. */
 #define GROUPS_V4      "239.192.0.0"
 #define GROUPS_V4_MASK UINT32_C(0x3ffff)
@@ -32,7 +36,7 @@ struct gw_sock_addr gw_groups_choose(const struct gw_sock_addr *listen, uint32_t
     bool is_v6 = gw_sock_addr_is_v6(listen);
     uint32_t room = (is_v6 ? GROUPS_V6_MASK : GROUPS_V4_MASK) - count;
     uint32_t port = gw_sock_addr_port(listen);
-    port = GW_GROUP_PORT - port < ports ? port + ports : GW_GROUP_PORT;
+    port = PORT - port < ports ? port + ports : PORT;
     gw_sock_addr_parse(is_v6 ? GROUPS_V6 : GROUPS_V4, (uint16_t)port, &first);
     gw_sock_addr_advance(&first, node_address % room);
     return first;

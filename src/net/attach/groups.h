@@ -12,7 +12,6 @@
 
 enum {
     GW_GROUP_NONE = UINT16_MAX,
-    GW_GROUP_PORT = 4794, /* of groups that nobody chose, unless we listen at it */
 };
 
 /*
