@@ -1,7 +1,8 @@
 /*
  * The loops of the kernels in plain C, compiled once for each kind of processor.
  *
- * A file that includes this may define GW_LOOP as the target attribute of its functions; it gets
+ * A file that includes this may define GW_LOOP as the target attribute of its functions, and
+ * GW_LOOP_ROUNDS if such a processor rounds to nearest in one instruction (SSE 4.1); it gets
  * every loop as a static function, and GW_LOOP_TABLE, the kernels made of them. The loops are
  * written so that compilers vectorise them: no early exit, no branches, and conditions gathered in
  * a word that is looked at once. So no implementation needs instructions written by hand, but for
@@ -36,6 +37,16 @@ GW_LOOP_INLINE uint64_t no_value(int64_t q)
 {
     uint64_t above_mark = (uint64_t)q + INT32_MAX; /* 0 for the least value */
     return above_mark | (above_mark + 2);
+}
+
+/* The integer nearest to x, when |x| < 2^31; else, and for NaN, some integer. */
+GW_LOOP_INLINE int32_t nearest(float x)
+{
+#if defined(GW_LOOP_ROUNDS)
+    return (int32_t)__builtin_rintf(x);
+#else
+    return gw_f32_to_integer(x);
+#endif
 }
 
 /* For any scale. */
@@ -76,8 +87,7 @@ GW_LOOP static bool quantise_f32(void *wire, const void *x, uint32_t count,
 {
     if (!gw_f64_is_power(scale->up))
         return quantise(wire, x, count, scale->up, gw_f32_load, 4);
-    return quantise_power(wire, x, count, (float)scale->up, 0x1p31f, gw_f32_load, gw_f32_to_integer,
-                          4);
+    return quantise_power(wire, x, count, (float)scale->up, 0x1p31f, gw_f32_load, nearest, 4);
 }
 
 GW_LOOP_INLINE bool quantise_halves(unsigned char *restrict wire, const unsigned char *restrict x,
