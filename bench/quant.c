@@ -186,9 +186,10 @@ static double median(double *values)
 /* What is added so often is small, so that sums stay values unless they are marks. */
 static void fill_sums(const struct row *row, const struct arrays *a)
 {
-    int32_t sum = row->operation->kind == ADD ? 0 : INT32_MAX;
-    if (row->operation->kind != ADD && row->operation->kind != ADD_MARKS)
+    enum kind kind = row->operation->kind;
+    if (kind != ADD && kind != ADD_MARKS)
         return;
+    int32_t sum = kind == ADD ? 0 : INT32_MAX;
     for (size_t i = 0; i < VALUES; i++) {
         int32_t q = (int32_t)(i % 127) - 63;
         memcpy(a->wire + 4 * i, &q, sizeof(q));

@@ -3,7 +3,6 @@
 
 #define GW_LOOP __attribute__((target("avx2,f16c")))
 #define GW_LOOP_F16C
-#define GW_LOOP_ROUNDS
 #define GW_LOOP_VECTOR  32
 #define GW_LOOP_PMADDWD __builtin_ia32_pmaddwd256
 #include "base/cpu.h"

@@ -8,7 +8,6 @@
     __attribute__((target("f16c,avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
 #endif
 #define GW_LOOP_F16C
-#define GW_LOOP_ROUNDS
 
 #include "base/cpu.h"
 #include "core/quant/kernels_list.h"

@@ -1,8 +1,7 @@
 /*
  * The loops of the kernels in plain C, compiled once for each kind of processor.
  *
- * A file that includes this may define GW_LOOP as the target attribute of its functions, and
- * GW_LOOP_ROUNDS if such a processor rounds to nearest in one instruction (SSE 4.1); it gets
+ * A file that includes this may define GW_LOOP as the target attribute of its functions; it gets
  * every loop as a static function, and GW_LOOP_TABLE, the kernels made of them. The loops are
  * written so that compilers vectorise them: no early exit, no branches, and conditions gathered in
  * a word that is looked at once. So no implementation needs instructions written by hand, but for
@@ -39,10 +38,10 @@ GW_LOOP_INLINE uint64_t no_value(int64_t q)
     return above_mark | (above_mark + 2);
 }
 
-/* The integer nearest to x, when |x| < 2^31; else, and for NaN, some integer. */
+/* As gw_f32_to_integer(): by an instruction of SSE 4.1 where there is F16C, which is younger. */
 GW_LOOP_INLINE int32_t nearest(float x)
 {
-#if defined(GW_LOOP_ROUNDS)
+#if defined(GW_LOOP_F16C)
     return (int32_t)__builtin_rintf(x);
 #else
     return gw_f32_to_integer(x);
