@@ -79,16 +79,6 @@ static inline uint32_t gw_rank_set_next(const struct gw_rank_set *set, uint32_t 
     return GW_RANK_NONE;
 }
 
-/* Whether `a` and `b` together are `all`. */
-static inline bool gw_rank_set_completes(const struct gw_rank_set *a, const struct gw_rank_set *b,
-                                         const struct gw_rank_set *all)
-{
-    uint64_t differs = 0;
-    for (uint32_t i = 0; i < GW_RANK_WORDS; i++)
-        differs |= (a->words[i] | b->words[i]) ^ all->words[i];
-    return differs == 0;
-}
-
 static inline bool gw_rank_set_equals(const struct gw_rank_set *a, const struct gw_rank_set *b)
 {
     return a == b || memcmp(a, b, sizeof(*a)) == 0;

@@ -86,6 +86,8 @@ void gw_server_finish(struct gw_server *server, struct gw_fragment *fragment, ui
     if (frees_row)
         gw_server_raw_release(server, fragment);
     agree(server, fragment, flags & GW_AGG_RAW);
+    if (fragment->buf != buf) /* that of a sum which the result has overtaken */
+        gw_server_release_buf(server, &fragment->buf);
     fragment->buf = buf;
     fragment->flags |= flags;
     if (fragment->parities == (GW_AGG_EVEN | GW_AGG_ODD))
@@ -113,65 +115,76 @@ void gw_server_finish(struct gw_server *server, struct gw_fragment *fragment, ui
         gw_server_raw_invite(server);
 }
 
+/* Whether a packet's values hold a mark, as far as nobody in this process has looked. */
+static bool is_marked(const struct gw_server *server, const struct gw_pkt *pkt)
+{
+    return pkt->buf != GW_BUF_NONE && !pkt->agg.is_unmarked &&
+           server->cfg.kernels->is_saturated(gw_buf_bytes(gw_server_bufs(server), pkt->buf),
+                                             pkt->agg.values);
+}
+
 /* A sum of everybody: its buffer is the result. */
 static void take_complete(struct gw_server *server, struct gw_fragment *fragment,
                           struct gw_pkt *pkt)
 {
     uint32_t buf = pkt->buf;
+    if (is_marked(server, pkt)) {
+        gw_server_raw_turn(server, fragment);
+        return;
+    }
     server->stats.complete++;
     pkt->buf = GW_BUF_NONE;
     gw_server_finish(server, fragment, buf, 0);
 }
 
-/* Publishes a sum of integers in `buf`, or asks for raw values. */
-static void publish(struct gw_server *server, struct gw_fragment *fragment, uint32_t buf)
-{
-    const struct gw_kernels *kernels = server->cfg.kernels;
-    if (buf != GW_BUF_NONE) {
-        void *out = gw_buf_bytes(gw_server_bufs(server), buf);
-        if (!kernels->narrow(out, gw_server_sum(server, fragment), fragment->values) ||
-            kernels->is_saturated(out, fragment->values)) {
-            gw_server_release_buf(server, &buf);
-            gw_server_raw_turn(server, fragment);
-            return;
-        }
-    }
-    fragment->lacks = (uint16_t)(server->cfg.world - gw_rank_set_count(&fragment->set));
-    gw_server_finish(server, fragment, buf, 0);
-}
-
 void gw_server_finish_sum(struct gw_server *server, struct gw_fragment *fragment)
 {
-    uint32_t buf = GW_BUF_NONE;
-    if (gw_server_bufs(server) && (buf = gw_buf_claim(gw_server_bufs(server))) == GW_BUF_NONE)
-        server->stats.refused++; /* the next round tries again */
-    else
-        publish(server, fragment, buf);
+    fragment->lacks = (uint16_t)(server->cfg.world - gw_rank_set_count(&fragment->set));
+    gw_server_finish(server, fragment, fragment->buf, 0);
 }
 
-/* Adds a partial sum, and finishes when everybody is in. */
-static void add_partial(struct gw_server *server, struct gw_fragment *fragment,
-                        const struct gw_pkt *pkt, const struct gw_rank_set *from)
+/* Adds a packet's values; the first one's buffer becomes the sum. False: the sum holds a mark. */
+static bool add(const struct gw_server *server, struct gw_fragment *fragment, struct gw_pkt *pkt)
 {
-    const struct gw_kernels *kernels = server->cfg.kernels;
-    int64_t *sum = gw_server_sum(server, fragment);
-    const struct gw_rank_set *everybody = &server->contributors.everybody;
-    bool is_last = gw_rank_set_completes(&fragment->set, from, everybody);
-    uint32_t buf = GW_BUF_NONE;
-    if (pkt->buf != GW_BUF_NONE) {
-        if (is_last && (buf = gw_buf_claim(gw_server_bufs(server))) == GW_BUF_NONE) {
-            server->stats.refused++;
-            return;
-        }
-        if (!gw_rank_set_overlaps(&fragment->set, everybody))
-            memset(sum, 0, fragment->values * sizeof(*sum)); /* the first */
-        kernels->add_wide(sum, gw_buf_bytes(gw_server_bufs(server), pkt->buf), fragment->values);
+    struct gw_buf_pool *bufs = gw_server_bufs(server);
+    if (pkt->buf == GW_BUF_NONE)
+        return true;
+    if (fragment->buf != GW_BUF_NONE)
+        return !server->cfg.kernels->add(gw_buf_bytes(bufs, fragment->buf),
+                                         gw_buf_bytes(bufs, pkt->buf), fragment->values);
+    bool is_sum = !is_marked(server, pkt);
+    fragment->buf = pkt->buf;
+    pkt->buf = GW_BUF_NONE;
+    return is_sum;
+}
+
+/* Sees to it that nobody else holds the sum, so far; false when there is no buffer to copy to. */
+static bool own(const struct gw_server *server, struct gw_fragment *fragment)
+{
+    if (fragment->buf == GW_BUF_NONE)
+        return true;
+    uint32_t buf = gw_buf_own(gw_server_bufs(server), fragment->buf,
+                              sizeof(int32_t) * (size_t)fragment->values);
+    if (buf != GW_BUF_NONE)
+        fragment->buf = buf;
+    return buf != GW_BUF_NONE;
+}
+
+/* Adds a partial sum, and finishes when everybody is in; what has saturated is given up. */
+static void add_partial(struct gw_server *server, struct gw_fragment *fragment, struct gw_pkt *pkt,
+                        const struct gw_rank_set *from)
+{
+    if (!own(server, fragment)) {
+        server->stats.refused++;
+    } else if (!add(server, fragment, pkt)) {
+        gw_server_raw_turn(server, fragment);
+    } else {
+        server->stats.partial++;
+        server->added++;
+        gw_rank_set_join(&fragment->set, from);
+        if (gw_rank_set_equals(&fragment->set, &server->contributors.everybody))
+            gw_server_finish_sum(server, fragment);
     }
-    server->stats.partial++;
-    server->added++;
-    gw_rank_set_join(&fragment->set, from);
-    if (is_last)
-        publish(server, fragment, buf);
 }
 
 /* The result itself, from a worker that had it before this server forgot it. */
@@ -202,11 +215,7 @@ static uint32_t take_lacks(const struct gw_server *server, struct gw_pkt *pkt)
 static void add_integers(struct gw_server *server, struct gw_fragment *fragment, struct gw_pkt *pkt,
                          const struct gw_rank_set *from)
 {
-    if (pkt->buf != GW_BUF_NONE && !pkt->agg.is_unmarked &&
-        server->cfg.kernels->is_saturated(gw_buf_bytes(gw_server_bufs(server), pkt->buf),
-                                          fragment->values))
-        gw_server_raw_turn(server, fragment);
-    else if (gw_rank_set_equals(from, &server->contributors.everybody))
+    if (gw_rank_set_equals(from, &server->contributors.everybody))
         take_complete(server, fragment, pkt);
     else if (gw_rank_set_overlaps(&fragment->set, from))
         server->stats.overlaps++;
@@ -364,8 +373,7 @@ static void server_carve(struct gw_server *server, const struct gw_server_cfg *c
     uint32_t kept = kept_max(cfg), waited_for = cfg->patience ? cfg->world : 0;
     server->addresses = gw_arena_take(arena, cfg->world * sizeof(*server->addresses));
     server->fragments = gw_arena_take(arena, kept * sizeof(*server->fragments));
-    server->sums = gw_arena_take(arena, (size_t)gw_agg_positions(cfg->window_max) * cfg->values *
-                                            sizeof(*server->sums));
+    server->wide_sum = gw_arena_take(arena, cfg->values * sizeof(*server->wide_sum));
     server->raw_bufs =
         gw_arena_take(arena, (size_t)cfg->raw_max * cfg->world * sizeof(*server->raw_bufs));
     server->raw_seqs = gw_arena_take(arena, cfg->raw_max * sizeof(*server->raw_seqs));

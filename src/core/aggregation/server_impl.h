@@ -29,7 +29,7 @@ enum gw_fragment_state {
 struct gw_fragment {
     uint32_t seq;
     uint32_t key;
-    uint32_t buf; /* the result, once done */
+    uint32_t buf; /* the sum of what has come, once done the result */
     uint32_t raw; /* row of raw buffers, or GW_FRAGMENT_NO_ROW */
     uint16_t values;
     uint16_t index;     /* aggregator that its packets use */
@@ -92,7 +92,7 @@ struct gw_server {
     struct gw_contributors contributors;
     uint32_t *addresses; /* of workers, by rank */
     struct gw_fragment *fragments;
-    int64_t *sums;      /* `positions` rows of `values`: of what is in work */
+    int64_t *wide_sum;  /* one row of `values` */
     uint32_t *raw_bufs; /* raw_max rows of `world` */
     uint32_t *raw_seqs; /* raw_max: the fragment that has the row */
     uint32_t *raw_free; /* stack */
@@ -115,13 +115,6 @@ struct gw_server {
 static inline struct gw_fragment *gw_server_fragment(const struct gw_server *server, uint32_t seq)
 {
     return &server->fragments[seq & (server->kept - 1)];
-}
-
-/* Its row of 64-bit sums. */
-static inline int64_t *gw_server_sum(const struct gw_server *server,
-                                     const struct gw_fragment *fragment)
-{
-    return server->sums + (size_t)(fragment->seq & (server->positions - 1)) * server->cfg.values;
 }
 
 /* NULL: packets carry no payload. */

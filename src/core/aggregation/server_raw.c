@@ -32,6 +32,7 @@ void gw_server_raw_release(struct gw_server *server, struct gw_fragment *fragmen
 void gw_server_raw_turn(struct gw_server *server, struct gw_fragment *fragment)
 {
     fragment->state = GW_FRAGMENT_RAW;
+    gw_server_release_buf(server, &fragment->buf);
     gw_rank_set_clear(&fragment->set);
     server->stats.overflowed++;
     gw_server_order_all(server, fragment->seq, GW_AGG_REQUEST | GW_AGG_RAW);
@@ -95,7 +96,7 @@ static bool would_fit(const struct gw_server *server, const struct gw_fragment *
     int exponent = gw_scaling_exponent(is_known ? before->scale : GW_PKT_SCALE_NONE,
                                        server->cfg.scale_exponent);
     const struct gw_scale scale = gw_scale_named(exponent, 1);
-    int64_t *sum = gw_server_sum(server, fragment);
+    int64_t *sum = server->wide_sum;
     memset(sum, 0, fragment->values * sizeof(*sum));
     for (uint32_t rank = 0; (rank = gw_rank_set_next(&fragment->set, rank)) < server->cfg.world;
          rank++) {
@@ -130,7 +131,7 @@ void gw_server_raw_finish(struct gw_server *server, struct gw_fragment *fragment
     uint8_t flags = GW_AGG_RAW;
     unsigned char *out = gw_buf_bytes(gw_server_bufs(server), buf);
     if (type == GW_DTYPE_I32) {
-        int64_t *sum = gw_server_sum(server, fragment);
+        int64_t *sum = server->wide_sum;
         memset(sum, 0, values * sizeof(*sum));
         for (; (rank = gw_rank_set_next(&fragment->set, rank)) < server->cfg.world; rank++)
             kernels->add_wide(sum, gw_buf_bytes(gw_server_bufs(server), row[rank]), values);

@@ -165,6 +165,50 @@ static void server__adds_what_is_new_and_drops_what_overlaps(void **state)
     bench_close(&b);
 }
 
+/* A switch of this process may have kept what it has handed on. */
+static void server__adds_to_no_buffer_that_others_hold(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open(&b, 2);
+    struct gw_pkt *kept = gradient(&b, 0, first_seq, 1);
+    uint32_t buf = kept->buf, value = 0;
+    gw_buf_share(&b.host.bufs, buf);
+    input(&b, kept);
+    send(&b, 1, first_seq, 20, 0);
+    send(&b, 2, first_seq, 300, 0);
+    expect_result(&b, first_seq, 10, 0, 321);
+    memcpy(&value, gw_buf_bytes(&b.host.bufs, buf), sizeof(value));
+    assert_int_equal(value, 1);
+    gw_buf_release(&b.host.bufs, buf);
+    bench_close(&b);
+}
+
+/* The sum waits for the copy that it needs, and then has each worker once. */
+static void server__without_a_buffer_adds_nothing(void **state)
+{
+    (void)state;
+    struct bench b;
+    uint32_t bufs[PKTS], count = 0;
+    bench_open(&b, 2);
+    struct gw_pkt *kept = gradient(&b, 0, first_seq, 1);
+    bufs[count++] = kept->buf;
+    gw_buf_share(&b.host.bufs, kept->buf);
+    input(&b, kept);
+    struct gw_pkt *second = gradient(&b, 1, first_seq, 20);
+    while ((bufs[count] = gw_buf_claim(&b.host.bufs)) != GW_BUF_NONE)
+        count++;
+    input(&b, second);
+    assert_int_equal(gw_server_stats(b.server)->refused, 1);
+    assert_int_equal(gw_server_stats(b.server)->partial, 1);
+    while (count)
+        gw_buf_release(&b.host.bufs, bufs[--count]);
+    send(&b, 1, first_seq, 20, GW_AGG_RESEND);
+    send(&b, 2, first_seq, 300, 0);
+    expect_result(&b, first_seq, 10, 0, 321);
+    bench_close(&b);
+}
+
 static void server__a_sum_of_all_replaces(void **state)
 {
     (void)state;
@@ -490,6 +534,23 @@ static void server__collects_raw_values(void **state)
     bench_close(&b);
 }
 
+/* What follows would bring the sum back, but a mark stays one, as in switches. */
+static void server__a_sum_that_saturates_on_the_way_travels_raw(void **state)
+{
+    static const uint32_t values[WORLD] = {INT32_MAX - 1, 5, (uint32_t)-9};
+    (void)state;
+    struct bench b;
+    bench_open(&b, 2);
+    send(&b, 0, first_seq, values[0], 0);
+    expect_silence(&b);
+    send(&b, 1, first_seq, values[1], 0);
+    expect_result(&b, first_seq, 10, GW_AGG_REQUEST | GW_AGG_RAW, 0);
+    for (uint32_t rank = 0; rank < WORLD; rank++)
+        send(&b, rank, first_seq, values[rank], GW_AGG_RAW | GW_AGG_RESEND);
+    expect_result(&b, first_seq, 10, GW_AGG_RAW, INT32_MAX - 5);
+    bench_close(&b);
+}
+
 static void server__an_integer_sum_that_does_not_fit_fails(void **state)
 {
     (void)state;
@@ -556,6 +617,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(server__adds_what_is_new_and_drops_what_overlaps),
+        cmocka_unit_test(server__adds_to_no_buffer_that_others_hold),
+        cmocka_unit_test(server__without_a_buffer_adds_nothing),
         cmocka_unit_test(server__a_sum_of_all_replaces),
         cmocka_unit_test(server__answers_only_who_asks_again),
         cmocka_unit_test(server__without_a_tree_sends_to_each),
@@ -572,6 +635,7 @@ int main(void)
         cmocka_unit_test(server__without_a_tree_each_speaks_for_itself),
         cmocka_unit_test(server__a_disagreement_about_the_tensor_is_stale),
         cmocka_unit_test(server__collects_raw_values),
+        cmocka_unit_test(server__a_sum_that_saturates_on_the_way_travels_raw),
         cmocka_unit_test(server__an_integer_sum_that_does_not_fit_fails),
         cmocka_unit_test(server__adds_raw_floats_in_rank_order),
         cmocka_unit_test(server__the_oldest_raw_fragment_always_gets_a_row),
