@@ -7,6 +7,7 @@ directions of each link are shaped by the kernel's token bucket (tbf), the same 
 All names carry this process's id. Leaving the `with` block kills what still runs in the namespaces and
 removes them, and links and bridge with them; so does any exception, and a signal that becomes one.
 """
+import glob
 import os
 import shutil
 import signal
@@ -229,6 +230,15 @@ class Fabric:
         with log:
             self.daemons.append(subprocess.Popen(self.inside(end, command), stderr=log,
                                                  stdin=subprocess.DEVNULL, start_new_session=True))
+
+    def cpu_s(self, end):
+        """CPU seconds that the processes have taken that live there now."""
+        found = 0
+        for pid in living(self.namespace(end)):
+            for path in glob.glob(f"/proc/{pid}/task/*/schedstat"):
+                with open(path, encoding="utf-8") as file:
+                    found += int(file.readline().split()[0])
+        return found / 1e9
 
     def last_words(self, number):
         with open(os.path.join(self.folder, f"log{number}"), encoding="utf-8", errors="replace") as log:

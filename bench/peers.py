@@ -2,9 +2,9 @@
 
 A peer's `about` says what exactly is measured, or raises Missing. Its `run` all-reduces each size
 (bytes, iterations) on a fabric, one worker per end, and returns a dict for each size: min_s and p50_s
-over the iterations, and cpu_s, the whole machine's CPU seconds for one all-reduce, or None where the
-kernel's ticks do not resolve it. The time of one is that of its slowest rank. It raises
-fabric.Failure when a sum is wrong.
+over the iterations, and cpu_s, the CPU seconds of one all-reduce: of ours what its processes take,
+of others what the whole machine does; None: too few to say. The time of one is that of its slowest
+rank. It raises fabric.Failure when a sum is wrong.
 """
 import json
 import os
@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 from fabric import END_INTERFACE, HUB, HUB_INTERFACE, SUBNET, Failure
-from measure import ROOT, machine_cpu_s, median
+from measure import ROOT, median
 
 BENCH = os.path.join(ROOT, "bench")
 PORT = 29500
@@ -230,29 +230,29 @@ class Gradwire:
     def run(self, fabric, sizes, deadline_s):
         found = []
         for size, iterations in sizes:
-            # The CPU of a run with one iteration is that of starting, joining and leaving.
-            _, cpu_one_s = self.bench(fabric, size, 1, deadline_s)
-            times, cpu_s = self.bench(fabric, size, iterations + 1, deadline_s)
+            # What servers take to start is in a run with one iteration, too.
+            _, servers_one_s = self.bench(fabric, size, 1, deadline_s)
+            result, servers_s = self.bench(fabric, size, iterations + 1, deadline_s)
+            ranks_s = result["cpu_s_per_gb"] * size / 1e9
             found.append({
-                "min_s": times[0],
-                "p50_s": times[1],
-                "cpu_s": resolved((cpu_s - cpu_one_s) / iterations, iterations),
+                "min_s": result["time_ms"]["min"] / 1e3,
+                "p50_s": result["time_ms"]["p50"] / 1e3,
+                "cpu_s": resolved(ranks_s + (servers_s - servers_one_s) / iterations, iterations),
             })
         return found
 
     def bench(self, fabric, size, iterations, deadline_s):
-        """Fastest and median time, and the CPU seconds of the machine but for making and checking."""
+        """What rank 0 prints, and the CPU seconds of all servers."""
         command = self.command(fabric, self.via, size, iterations, fabric.count)
-        begin_s = machine_cpu_s()
         if "--join" not in command:
             command += ["--server", self.start_server(fabric)]
         ranks = [(end, [*command, "--rank", str(end)]) for end in range(fabric.count)]
-        result = json.loads(fabric.run(self.name, ranks, deadline_s))
-        cpu_s = machine_cpu_s() - begin_s - result["prepare_cpu_s"]
+        servers_s = []
+        result = json.loads(fabric.run(self.name, ranks, deadline_s,
+                                       last=lambda: servers_s.append(fabric.cpu_s(HUB))))
         if result["max_abs_error"] > result["exact_bound"]:
             raise Failure(f"{self.name}: sums are off by {result['max_abs_error']}")
-        times = result["time_ms"]
-        return (times["min"] / 1e3, times["p50"] / 1e3), cpu_s
+        return result, servers_s[0]
 
     def command(self, fabric, via, size, iterations, world):
         command = [self.binary, "bench", "--via", via, "--json", "--size", str(size)]

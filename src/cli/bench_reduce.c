@@ -29,7 +29,7 @@ struct run {
     uint64_t first; /* element of this iteration: with the same values an old sum would do */
     float *data;
     struct gw_bench_parts *parts;
-    double max_abs_error, cpu_s, prepare_cpu_s;
+    double max_abs_error, cpu_s;
 };
 
 float gw_bench_element(uint32_t rank, uint64_t i)
@@ -40,10 +40,8 @@ float gw_bench_element(uint32_t rank, uint64_t i)
 
 static void fill(struct run *run)
 {
-    double begin = gw_cpu_seconds();
     for (uint64_t i = 0; i < run->elements; i++)
         run->data[i] = gw_bench_element(run->rank, run->first + i);
-    run->prepare_cpu_s += gw_cpu_seconds() - begin;
 }
 
 static void note_error(struct run *run, double error)
@@ -56,26 +54,22 @@ static void note_error(struct run *run, double error)
 static void check_parts(struct run *run, bool is_sample)
 {
     const float *sums = run->data;
-    double begin = gw_cpu_seconds();
     for (uint32_t i = 0; i < run->count; i++) {
         uint64_t first = run->first + (uint64_t)(sums - run->data);
         note_error(run, gw_bench_parts_check(run->parts, i, sums, first, is_sample));
         sums += run->tensors[i];
     }
-    run->prepare_cpu_s += gw_cpu_seconds() - begin;
 }
 
 /* Compares every `step`th sum with the exact one. */
 static void check_all(struct run *run, uint64_t step)
 {
-    double begin = gw_cpu_seconds();
     for (uint64_t i = 0; i < run->elements; i += step) {
         double sum = 0;
         for (uint32_t rank = 0; rank < run->world; rank++)
             sum += gw_bench_element(rank, run->first + i);
         note_error(run, fabs(sum - run->data[i]));
     }
-    run->prepare_cpu_s += gw_cpu_seconds() - begin;
 }
 
 /* The sums of an iteration; what may lose a part is compared over all ranks, too. Exact ones when
@@ -197,8 +191,6 @@ static int gather_totals(struct run *run, struct gw_bench_reduce *result, float 
     int code = gather_number(run, run->max_abs_error, &result->max_abs_error, &unused, table);
     if (!code)
         code = gather_number(run, run->cpu_s, &unused, &result->cpu_s, table);
-    if (!code)
-        code = gather_number(run, run->prepare_cpu_s, &unused, &result->prepare_cpu_s, table);
     return code;
 }
 

@@ -13,7 +13,6 @@ struct gw_bench_reduce {
     double max_abs_error; /* 1e6 stands for all that is larger, and for no number. Of all ranks;
                              after an error of this one alone, up to the error. */
     double cpu_s;         /* CPU seconds of all ranks in the timed all-reduces */
-    double prepare_cpu_s; /* in making tensors and checking sums, timed or not */
     struct gw_bench_missing missing; /* as every rank is told */
     struct gradwire_stats stats;
 };

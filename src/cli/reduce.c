@@ -323,7 +323,6 @@ static void print_json(const struct gw_reduce_report *report, const double *time
                   "max_abs_error", report->max_abs_error, "exact_bound", report->exact_bound);
     double gigabytes = (double)report->bytes * n / 1e9;
     json_object_set_new(root, "cpu_s_per_gb", json_real(report->cpu_s / gigabytes));
-    json_object_set_new(root, "prepare_cpu_s", json_real(report->prepare_cpu_s));
     if (report->may_lose)
         json_object_set_new(root, "missing",
                             json_pack("{s:f, s:f}", "contributions", report->missing[0], "sums",

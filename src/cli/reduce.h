@@ -29,8 +29,7 @@ struct gw_reduce_report {
     uint64_t bytes;
     const double *times; /* `iters` of them; sorted by the report */
     uint32_t iters;
-    double cpu_s;         /* of all workers' processes in those, in seconds */
-    double prepare_cpu_s; /* in making the input and checking the output */
+    double cpu_s; /* of all workers' processes in those, in seconds */
     double max_abs_error;
     double exact_bound;
     struct gradwire_stats stats; /* of the rank that is the server */

@@ -14,7 +14,7 @@ PROGRAM = os.path.abspath(sys.argv.pop(1))
 
 KEYS = {
     "workers", "via", "elements", "bytes", "iters", "time_ms", "algbw_gbps", "busbw_gbps",
-    "cpu_s_per_gb", "prepare_cpu_s", "max_abs_error", "exact_bound", "aggregated_in_switch",
+    "cpu_s_per_gb", "max_abs_error", "exact_bound", "aggregated_in_switch",
     "retransmits", "overflow_fragments", "server_link_bytes", "copies_saved",
 }  # fmt: skip
 
