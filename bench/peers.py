@@ -230,14 +230,14 @@ class Gradwire:
     def run(self, fabric, sizes, deadline_s):
         found = []
         for size, iterations in sizes:
-            # What servers take to start is in a run with one iteration, too.
-            _, servers_one_s = self.bench(fabric, size, 1, deadline_s)
             result, servers_s = self.bench(fabric, size, iterations + 1, deadline_s)
+            if servers_s:  # what they take to start is in a run with one iteration, too
+                servers_s -= self.bench(fabric, size, 1, deadline_s)[1]
             ranks_s = result["cpu_s_per_gb"] * size / 1e9
             found.append({
                 "min_s": result["time_ms"]["min"] / 1e3,
                 "p50_s": result["time_ms"]["p50"] / 1e3,
-                "cpu_s": resolved(ranks_s + (servers_s - servers_one_s) / iterations, iterations),
+                "cpu_s": resolved(ranks_s + servers_s / iterations, iterations),
             })
         return found
 

@@ -132,6 +132,8 @@ static void contributors__tells_many_ranks_apart(void **state)
         missing = tree.everybody;
         gw_rank_set_remove(&missing, &all);
         assert_int_equal(gw_rank_set_count(&missing), MANY - rank);
+        gw_rank_set_join(&missing, &all);
+        assert_true(gw_rank_set_equals(&missing, &tree.everybody));
         gw_rank_set_join(&all, &set);
         assert_int_equal(gw_rank_set_count(&all), rank + 1);
         /* One below each switch that lacks somebody is asked. */
