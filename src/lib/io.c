@@ -136,9 +136,9 @@ static bool is_awaited(const struct gw_io *io)
     return atomic_load_explicit(&io->is_awaited, memory_order_relaxed);
 }
 
-bool gw_io_may_park(const struct gw_io *io)
+bool gw_io_may_park(const struct gw_io *io, uint32_t calls)
 {
-    return io->phase == GW_IO_RUNNING && !io->is_leaving && io->call_count == 0 &&
+    return io->phase == GW_IO_RUNNING && !io->is_leaving && io->call_count <= calls &&
            !gw_communicator_keeps_values(io->comm);
 }
 
@@ -171,7 +171,7 @@ void gw_io_turn(struct gw_io *io)
     struct gw_loop *loop = gw_station_loop(io->station);
     gw_io_take_commands(io);
     step(io);
-    bool parks = gw_io_may_park(io) && io->parks_in;
+    bool parks = gw_io_may_park(io, 0) && io->parks_in;
     io->parks_in -= parks;
     int code = gw_station_turn(io->station, parks ? 0 : wake_time(io), error);
     if (gw_loop_has_input(loop))
@@ -251,7 +251,7 @@ int gw_io_start(const struct gw_io_plan *plan, struct gw_io **result, char *erro
         return gw_net_fail(error, GRADWIRE_ERR_NO_MEMORY, "out of memory");
     memset(io, 0, sizeof(*io));
     io->plan = *plan;
-    atomic_init(&io->crowded_until, gw_clock_now());
+    gw_yield_init(&io->yield, gw_clock_now());
     pthread_mutex_init(&io->stats_lock, NULL);
     pthread_mutex_init(&io->turn, NULL);
     io->to_thread = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

@@ -7,7 +7,9 @@
  * the application, whose next blocking call takes the turns itself. A job that nobody drives
  * answers nobody. So that is for a millisecond, a fifth where others need this process most (the
  * home), and the thread does not park before all has left that could, nor past a deadline, nor at
- * all where values are kept for others, who may ask at any time. While the application drives it
+ * all where values are kept for others, who may ask at any time. Often the next call comes before
+ * that, as would the one after it: so when the application waits for the only call in work it asks
+ * the thread to park, and has an answer after the turn. While the application drives the thread
  * looks as often whether that is over, in a millisecond if there were several calls since, more and
  * more rarely while that is the same call (which calls the thread when it has lasted), and lets it
  * go on if it has made another call since: a thread that came back amid many would have to drive
@@ -15,9 +17,9 @@
  * ones: their packets are many enough to hide who is woken, and systems place a thread that does
  * nothing else better.
  *
- * Invariant: whoever takes a turn holds `turn`. Before the thread parks it says so, and looks at
- * the ring then; the application fills the ring, and looks then whether the thread is parked. So
- * one of both sees the other.
+ * Invariant: whoever takes a turn holds `turn`. Before the thread parks by itself it says so, and
+ * looks at the ring then; the application fills the ring, and looks then whether the thread is
+ * parked. So one of both sees the other.
  */
 #define _GNU_SOURCE
 #include "lib/io_impl.h"
@@ -29,7 +31,6 @@
 #include <unistd.h>
 
 #include "net/clock.h"
-#include "net/yield.h"
 
 enum {
     SPINS_ALONE = 3,          /* times as long as where two threads do */
@@ -41,6 +42,8 @@ enum {
 /* The thread, after a call has ended, if none comes. */
 #define PARKED      (1 * GW_MS)
 #define PARKED_HOME (200 * GW_US)
+
+#define ASKED_MAX (200 * GW_US) /* for an answer */
 
 /* Who waits sleeps if others have the core for so long: where the application drives, peers alone
  * do; else it and the thread wait for each other. */
@@ -78,15 +81,7 @@ void gw_io_recall(const struct gw_io *io)
 
 void gw_io_yield(struct gw_io *io)
 {
-    gw_time until, most = io->is_driven ? CROWDED_ALONE : CROWDED;
-    gw_time now = gw_yield(gw_clock_now(), most, &until);
-    if (gw_time_before(now, until))
-        atomic_store_explicit(&io->crowded_until, until, memory_order_relaxed);
-}
-
-static bool is_crowded(const struct gw_io *io, gw_time clock)
-{
-    return gw_time_before(clock, atomic_load_explicit(&io->crowded_until, memory_order_relaxed));
+    gw_yield(&io->yield, gw_clock_now(), io->is_driven ? CROWDED_ALONE : CROWDED);
 }
 
 static void set_awaited(struct gw_io *io, bool is_awaited)
@@ -100,7 +95,7 @@ static void set_awaited(struct gw_io *io, bool is_awaited)
 static gw_time parked_for(struct gw_io *io)
 {
     const gw_time clock = gw_clock_now(), now = gw_io_now(io);
-    if (!gw_io_may_park(io) || !gw_io_is_quiet(io) || !gw_time_before(clock, io->parks_until))
+    if (!gw_io_may_park(io, 0) || !gw_io_is_quiet(io) || !gw_time_before(clock, io->parks_until))
         return 0;
     const gw_time due = gw_loop_due(gw_station_loop(io->station));
     const gw_time deadline = gw_communicator_deadline(io->comm);
@@ -131,13 +126,31 @@ gw_time gw_io_parks_for(const struct gw_io *io)
     return io->home ? PARKED_HOME : PARKED;
 }
 
+static bool change_driver(struct gw_io *io, enum gw_io_driver from, enum gw_io_driver to)
+{
+    return atomic_compare_exchange_strong(&io->driver, &from, to);
+}
+
+/* Answers the application if it asks, which waits for one call; else the thread parks if it may by
+ * itself. Returns for how long it does. */
+static gw_time park(struct gw_io *io)
+{
+    const bool may = gw_io_may_park(io, 1);
+    if (change_driver(io, GW_IO_ASKED, may ? GW_IO_PARKED : GW_IO_THREAD)) {
+        gw_io_empty(io->to_thread); /* it was woken for the call */
+        return may ? gw_io_parks_for(io) : 0;
+    }
+    gw_time left = parked_for(io);
+    if (left)
+        change_driver(io, GW_IO_THREAD, GW_IO_PARKED);
+    bool is_parked = atomic_load(&io->driver) == GW_IO_PARKED;
+    return is_parked && gw_spsc_is_empty(&io->commands) ? left : 0;
+}
+
 void gw_io_park(struct gw_io *io)
 {
     gw_time left;
-    while ((left = parked_for(io)) != 0) {
-        atomic_store(&io->is_parked, true);
-        if (!gw_spsc_is_empty(&io->commands))
-            break;
+    while ((left = park(io)) != 0) {
         gw_loop_pause(gw_station_loop(io->station));
         uint32_t before = driven_yet(io);
         bool is_back = false;
@@ -153,18 +166,26 @@ void gw_io_park(struct gw_io *io)
         if (!is_back)
             pthread_mutex_lock(&io->turn);
     }
-    atomic_store(&io->is_parked, false);
+    change_driver(io, GW_IO_PARKED, GW_IO_THREAD);
 }
 
-/* Takes the turns from the thread, if it is parked. */
+/* Takes the turns from the thread, which is asked to park for that. False: it does not. */
 static bool claim(struct gw_io *io)
 {
-    while (atomic_load(&io->is_parked)) {
-        if (pthread_mutex_trylock(&io->turn) == 0)
+    const gw_time end = gw_time_add(gw_clock_now(), ASKED_MAX);
+    bool has_asked = false;
+    for (;;) {
+        has_asked |= !has_asked && change_driver(io, GW_IO_THREAD, GW_IO_ASKED);
+        enum gw_io_driver driver = atomic_load(&io->driver);
+        if (driver == GW_IO_PARKED && pthread_mutex_trylock(&io->turn) == 0)
             return true;
-        sched_yield(); /* it parks or comes back right now */
+        if (driver == GW_IO_THREAD && has_asked)
+            return false;
+        if (driver == GW_IO_ASKED && !gw_time_before(gw_clock_now(), end))
+            change_driver(io, GW_IO_ASKED, GW_IO_THREAD);
+        else
+            sched_yield(); /* it parks or comes back right now */
     }
-    return false;
 }
 
 /* Takes turns until there is a completion. After one that had something to do it does not sleep for
@@ -175,14 +196,14 @@ static void take_turns(struct gw_io *io, struct gw_completion *completion, gw_ti
     const gw_time spin = SPINS_ALONE * io->plan.spin;
     gw_time clock = gw_clock_now(), sleeps_at = gw_time_add(clock, spin);
     do {
-        set_awaited(io, gw_time_before(clock, sleeps_at) && !is_crowded(io, clock));
+        set_awaited(io, gw_time_before(clock, sleeps_at) && !gw_yield_rests(&io->yield, clock));
         gw_io_turn(io);
         clock = gw_clock_now();
         if (!gw_loop_is_idle(gw_station_loop(io->station)) && gw_time_before(clock, lasts_from))
             sleeps_at = gw_time_add(clock, spin);
     } while (!gw_spsc_pop(&io->completions, completion, sizeof(*completion)));
     set_awaited(io, false);
-    while (gw_io_may_park(io) && io->parks_in && !gw_io_is_quiet(io))
+    while (gw_io_may_park(io, 0) && io->parks_in && !gw_io_is_quiet(io))
         gw_io_turn(io);
 }
 
@@ -203,7 +224,7 @@ static void drive(struct gw_io *io, struct gw_completion *completion)
     fesetenv(&its_own);
     if (!gw_spsc_is_empty(&io->completions))
         gw_io_wake(io->to_app); /* somebody may wait for more at its descriptor */
-    bool is_done = gw_io_may_park(io) && gw_io_is_quiet(io);
+    bool is_done = gw_io_may_park(io, 0) && gw_io_is_quiet(io);
     pthread_mutex_unlock(&io->turn);
     if (!is_done || !gw_time_before(gw_clock_now(), lasts_from))
         gw_io_wake(io->to_thread);
@@ -218,7 +239,7 @@ bool gw_io_send(struct gw_io *io, const struct gw_call *call, bool waits)
     if (!gw_spsc_push(&io->commands, &command, sizeof(command)))
         return false;
     io->drives = waits && call->count <= DRIVEN_MAX / gw_dtype_size(call->type);
-    if (!io->drives || !atomic_load(&io->is_parked))
+    if (!io->drives || atomic_load(&io->driver) != GW_IO_PARKED)
         gw_io_wake(io->to_thread);
     return true;
 }
@@ -228,10 +249,10 @@ static bool spin(struct gw_io *io, struct gw_completion *completion)
 {
     gw_time now = gw_clock_now(), end = gw_time_add(now, io->plan.spin);
     bool has_come = false;
-    if (is_crowded(io, now))
+    if (gw_yield_rests(&io->yield, now))
         return false;
     set_awaited(io, true);
-    while (!has_come && gw_time_before(now, end) && !is_crowded(io, now)) {
+    while (!has_come && gw_time_before(now, end) && !gw_yield_rests(&io->yield, now)) {
         gw_io_yield(io);
         has_come = gw_spsc_pop(&io->completions, completion, sizeof(*completion));
         now = gw_clock_now();

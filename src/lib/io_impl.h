@@ -13,6 +13,7 @@
 #include "lib/io.h"
 #include "lib/spsc.h"
 #include "net/ranks/ways.h"
+#include "net/yield.h"
 
 enum gw_io_phase {
     GW_IO_OPENING,   /* all ranks have come: running; they do not: over */
@@ -20,6 +21,13 @@ enum gw_io_phase {
     GW_IO_LEAVING,   /* all have left, or no answer: lingering */
     GW_IO_LINGERING, /* nobody needs this process: over */
     GW_IO_OVER,      /* the application has said that it is done: the thread ends */
+};
+
+/* Between the two: only the application asks, and only the thread answers. */
+enum gw_io_driver {
+    GW_IO_THREAD, /* the thread, until it parks */
+    GW_IO_ASKED,  /* the thread, which the application asks to park */
+    GW_IO_PARKED, /* nobody, or the application; the thread will come back by itself */
 };
 
 /* What the application says. */
@@ -34,12 +42,12 @@ struct gw_io {
     int to_thread, to_app;                /* eventfds */
     atomic_bool is_awaited;               /* the application looks for completions and does not
                                              sleep: nor does who drives */
-    _Atomic gw_time crowded_until;        /* until then both do */
+    struct gw_yield yield;                /* while it rests both do */
     pthread_t thread;
-    pthread_mutex_t turn;  /* who holds it drives */
-    atomic_bool is_parked; /* the thread does not drive, for a while */
-    atomic_uint driven;    /* calls that the application has begun to drive, modulo 2^32 */
-    bool drives; /* the application's own: it may, until the call that it sent last ends */
+    pthread_mutex_t turn;             /* who holds it drives */
+    _Atomic enum gw_io_driver driver; /* who drives, by and by */
+    atomic_uint driven; /* calls that the application has begun to drive, modulo 2^32 */
+    bool drives;        /* the application's own: it may, until the call that it sent last ends */
     char text[GW_IO_TEXT_MAX];                      /* written before the failure is reported */
     char refusals[GW_IO_CALLS_MAX][GW_IO_TEXT_MAX]; /* of the last call of each place, or empty;
                                                        written before its completion */
@@ -88,9 +96,9 @@ void gw_io_enter(struct gw_io *io, enum gw_io_phase phase, gw_time wait);
 /* One turn of everything, which sleeps until something comes or is due. */
 void gw_io_turn(struct gw_io *io);
 
-/* Whether the turns may pause for a moment: the job runs, no call is in work, and nobody may ask
- * for a value that is kept here. */
-bool gw_io_may_park(const struct gw_io *io);
+/* Whether the turns may pause for a moment with so many calls in work: the job runs, no other is
+ * in work, and nobody may ask for a value that is kept here. */
+bool gw_io_may_park(const struct gw_io *io, uint32_t calls);
 
 /* Whether nothing is left to be done without an arrival, for a while. */
 bool gw_io_is_quiet(const struct gw_io *io);

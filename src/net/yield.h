@@ -3,25 +3,51 @@
  * there at once, and nobody has to wake him, which costs most of a small sum.
  *
  * Who does that beside those who compute spends his share of the core, and is late when it counts.
- * So whoever comes back late does not do it again for a while.
+ * So whoever comes back late does not do it again for a while. Once is no matter: threads of a
+ * kernel that have work twice a second compute for a millisecond or two, and the rest would be a
+ * fifth of the time.
  */
 #ifndef GW_NET_YIELD_H
 #define GW_NET_YIELD_H
 
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "net/clock.h"
 
 #define GW_YIELD_REST (100 * GW_MS)
 
-/* Returns the time after it; the clock says `now` before. `until` is when it may be done again:
- * later, if others had the core for more than `most`. */
-static inline gw_time gw_yield(gw_time now, gw_time most, gw_time *until)
+/* Times by the clock; of several threads, if need be. */
+struct gw_yield {
+    _Atomic gw_time rests_until;
+    _Atomic gw_time late_at; /* when somebody came back late, last */
+};
+
+static inline void gw_yield_init(struct gw_yield *yield, gw_time now)
+{
+    atomic_init(&yield->rests_until, now);
+    atomic_init(&yield->late_at, now - 2 * GW_YIELD_REST);
+}
+
+/* It is not to be done now: others need the core. */
+static inline bool gw_yield_rests(const struct gw_yield *yield, gw_time now)
+{
+    return gw_time_before(now, atomic_load_explicit(&yield->rests_until, memory_order_relaxed));
+}
+
+/* Returns the time after it; the clock says `now` before. Late is who comes back after more than
+ * `most`; he rests if it is so again when a rest would just have been over. */
+static inline gw_time gw_yield(struct gw_yield *yield, gw_time now, gw_time most)
 {
     sched_yield();
     gw_time after = gw_clock_now();
-    *until = after - now > most ? gw_time_add(after, GW_YIELD_REST) : after;
+    if (after - now > most) {
+        gw_time last = atomic_exchange_explicit(&yield->late_at, after, memory_order_relaxed);
+        if (after - last < 2 * GW_YIELD_REST)
+            atomic_store_explicit(&yield->rests_until, gw_time_add(after, GW_YIELD_REST),
+                                  memory_order_relaxed);
+    }
     return after;
 }
 

@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "net/clock.h"
-#include "net/yield.h"
 #include "wire/attach.h"
 
 enum {
@@ -30,8 +29,9 @@ struct gw_loop *gw_loop_open(const struct gw_loop_cfg *cfg)
     if (!loop)
         return NULL;
     loop->cfg = *cfg;
-    loop->alone_until = gw_clock_now();
-    loop->time = gw_own_time_from(loop->alone_until);
+    gw_time clock = gw_clock_now();
+    gw_yield_init(&loop->yield, clock);
+    loop->time = gw_own_time_from(clock);
     loop->arrives = malloc((cfg->peers_max + 1u) * sizeof(*loop->arrives));
     if (gw_directs_open(&loop->directs, cfg->directs_max) != GW_OK ||
         gw_directs_open(&loop->jobs, cfg->directs_max) != GW_OK ||
@@ -334,8 +334,8 @@ static gw_time yield(struct gw_loop *loop, gw_time wake)
     bool is_amid_many = loop->received >= YIELD_FROM;
     loop->received = 0;
     if (is_amid_many && gw_deadline_before(now + YIELD_DUE, wake) &&
-        !gw_time_before(before, loop->alone_until)) {
-        gw_time after = gw_yield(before, YIELD_MAX, &loop->alone_until);
+        !gw_yield_rests(&loop->yield, before)) {
+        gw_time after = gw_yield(&loop->yield, before, YIELD_MAX);
         gw_batch_policy_note(&loop->policy, after - before < LATE);
         now = gw_own_time_at(&loop->time, after);
     }

@@ -12,6 +12,7 @@
 #include "net/station/loop.h"
 #include "net/station/own_time.h"
 #include "net/station/permits.h"
+#include "net/yield.h"
 
 enum {
     /* Of one turn: feedback stays fresh in a long burst, and arrivals find their answers. */
@@ -53,8 +54,8 @@ struct gw_loop {
     bool has_locals;           /* neighbours send to addresses of this thread that have ways */
     struct gw_loop_foreign foreign[GW_LOOP_RX_TRAINS];
     uint32_t foreign_count, foreign_taken;
-    uint32_t received;   /* packets, since it rested */
-    gw_time alone_until; /* by the clock: until then it yields to nobody */
+    uint32_t received; /* packets, since it rested */
+    struct gw_yield yield;
     struct gw_batch_policy policy;
     bool has_input;  /* at one of cfg.fds, in the last turn */
     bool is_idle;    /* the last turn rested, and nothing came */

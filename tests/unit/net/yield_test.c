@@ -3,28 +3,56 @@
 
 #include "net/yield.h"
 
-static void yield__of_one_who_came_back_late_is_not_repeated_soon(void **state)
+enum { LATE = 0, IN_TIME = 1 }; /* no call takes no time */
+
+static gw_time yield(struct gw_yield *yield, int how)
 {
-    (void)state;
-    gw_time before = gw_clock_now(), until = 0;
-    gw_time after = gw_yield(before, 0, &until); /* no call takes no time */
+    gw_time before = gw_clock_now(), after = gw_yield(yield, before, how * 1000 * GW_S);
     assert_true(gw_time_before(before, after));
     assert_false(gw_time_before(gw_clock_now(), after));
-    assert_true(until == after + GW_YIELD_REST);
+    return after;
+}
+
+static void yield__of_one_who_came_back_late_twice_is_not_repeated_soon(void **state)
+{
+    (void)state;
+    struct gw_yield here;
+    gw_yield_init(&here, gw_clock_now());
+    gw_time first = yield(&here, LATE);
+    assert_false(gw_yield_rests(&here, first));
+    gw_time second = yield(&here, LATE);
+    assert_true(gw_yield_rests(&here, second));
+    assert_true(gw_yield_rests(&here, second + GW_YIELD_REST - 1));
+    assert_false(gw_yield_rests(&here, second + GW_YIELD_REST));
+}
+
+/* Else who computes beside us would get a share after each rest. */
+static void yield__that_is_late_again_right_after_a_rest_is_followed_by_another(void **state)
+{
+    (void)state;
+    struct gw_yield here;
+    gw_yield_init(&here, gw_clock_now());
+    atomic_store(&here.late_at, gw_clock_now() - 2 * GW_YIELD_REST);
+    assert_false(gw_yield_rests(&here, yield(&here, LATE)));
+    atomic_store(&here.late_at, gw_clock_now() - GW_YIELD_REST - 10 * GW_MS);
+    assert_true(gw_yield_rests(&here, yield(&here, LATE)));
 }
 
 static void yield__of_one_who_came_back_in_time_may_be_repeated(void **state)
 {
     (void)state;
-    gw_time until = GW_TIME_NEVER;
-    assert_true(gw_yield(gw_clock_now(), 1000 * GW_S, &until) == until);
-    assert_false(gw_time_before(gw_clock_now(), until));
+    struct gw_yield here;
+    gw_yield_init(&here, gw_clock_now());
+    yield(&here, LATE);
+    for (int i = 0; i < 3; i++)
+        assert_false(gw_yield_rests(&here, yield(&here, IN_TIME)));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(yield__of_one_who_came_back_late_is_not_repeated_soon),
+        cmocka_unit_test(yield__of_one_who_came_back_late_twice_is_not_repeated_soon),
+        cmocka_unit_test(yield__that_is_late_again_right_after_a_rest_is_followed_by_another),
         cmocka_unit_test(yield__of_one_who_came_back_in_time_may_be_repeated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
