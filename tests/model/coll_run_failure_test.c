@@ -106,12 +106,44 @@ static void coll_run__fails_when_sizes_differ(void **state)
     }
 }
 
+/* One of two stops at any moment: whatever still comes, its tensor is its own again. */
+static void coll_run__leaves_the_tensor_alone_once_it_is_stopped(void **state)
+{
+    (void)state;
+    static const char *const colls[] = {"ring", "doubling"};
+    enum { COUNT = 20000 };
+    const struct call call = {COUNT, GW_DTYPE_I32, GW_OP_SUM, 4};
+    uint32_t amid = 0;
+    for (uint32_t i = 0; i < 2 * 20; i++) {
+        struct model m;
+        model_open(&m,
+                   &(struct setup){.coll = colls[i % 2], .world = 2, .segment = 40000, .flows = 2});
+        unsigned char *tensor = m.workers[0].tensor;
+        for (uint32_t rank = 0; rank < 2; rank++) {
+            fill_tensor(m.workers[rank].tensor, &call, rank);
+            start(&m, rank, &call);
+        }
+        gw_time stop = gw_time_add(gw_mem_now(m.mem), i / 2 * 5 * GW_US);
+        while (model_step(&m, stop)) {
+        }
+        amid += !gw_coll_run_is_summed(m.workers[0].run);
+        gw_coll_run_fini(m.workers[0].run);
+        memset(tensor, 0xee, COUNT * sizeof(int32_t));
+        model_run(&m);
+        for (uint32_t at = 0; at < COUNT * sizeof(int32_t); at++)
+            assert_int_equal(tensor[at], 0xee);
+        model_close(&m);
+    }
+    assert_in_range(amid, 10, 39);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(coll_run__fails_when_a_worker_dies),
         cmocka_unit_test(coll_run__fails_when_a_sum_does_not_fit),
         cmocka_unit_test(coll_run__fails_when_sizes_differ),
+        cmocka_unit_test(coll_run__leaves_the_tensor_alone_once_it_is_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,10 +100,13 @@ static void apply_messages(struct gw_coll_run *run)
 }
 
 /* Where what is combined takes the place of own values, in whatever order, each packet is combined
- * as it comes, and need not be stored first. */
-static bool merges(const struct gw_coll_run *run, const struct gw_coll_message *message)
+ * as it comes, and need not be stored first. Where two exchange, once own values are copied. */
+static bool merges(const struct gw_coll_run *run, const struct gw_coll_lane *lane,
+                   const struct gw_coll_message *message)
 {
-    return run->call.coll->combines_once && !run->call.parts && !run->is_held &&
+    bool is_copied =
+        run->exchanges && run->cfg.world == 2 && gw_coll_cursor_before(lane->next, run->sent);
+    return (run->call.coll->combines_once || is_copied) && !run->call.parts && !run->is_held &&
            message->merge != GW_COLL_COPY;
 }
 
@@ -123,7 +126,7 @@ static void post_memory(struct gw_coll_run *run)
                                    .tag = message.tag,
                                    .data = gw_coll_run_memory(run, place, &message),
                                    .bytes = message.bytes};
-        if (merges(run, &message)) {
+        if (merges(run, lane, &message)) {
             expect.into = out_at(run, &message);
             expect.merger = &run->mergers[message.merge];
         }
@@ -249,8 +252,8 @@ void gw_coll_run_advance(struct gw_coll_run *run, gw_time now)
     apply_messages(run);
     if (run->status.state != GW_COLL_RUN_RUNNING)
         return;
+    send_messages(run, now); /* first: what has been copied may be combined with */
     post_memory(run);
-    send_messages(run, now);
     if (run->call.parts && !gw_coll_agreement_advance(run, now))
         return;
     if (gw_coll_run_is_through(run, run->applied) && gw_coll_run_is_through(run, run->sent) &&

@@ -109,8 +109,8 @@ static void let_go(struct gw_coll_run *run)
     if (!run->cfg.kernels)
         return;
     gw_endpoint_forget(run->ep, run->segments, segments_size(&run->cfg));
-    if (run->exchanges)
-        return; /* flows have copies of the tensor alone, which may be the caller's already */
+    if (run->exchanges && gw_coll_run_is_through(run, run->applied))
+        return; /* what is sent are copies, and the tensor may be the caller's already */
     gw_endpoint_forget(run->ep, run->call.tensor.in, gw_coll_call_in_size(&run->call, seat));
     gw_endpoint_forget(run->ep, run->call.tensor.out, gw_coll_call_out_size(&run->call, seat));
 }
