@@ -147,16 +147,17 @@ void gw_buf_release(struct gw_buf_pool *bufs, uint32_t buf)
         block_list_push(bufs->blocks, part_head(bufs), index);
 }
 
-uint32_t gw_buf_own(struct gw_buf_pool *bufs, uint32_t buf, size_t size)
+bool gw_buf_own(struct gw_buf_pool *bufs, uint32_t *buf, size_t size)
 {
-    if (bufs->refs[buf] == 1)
-        return buf;
+    if (bufs->refs[*buf] == 1)
+        return true;
     uint32_t copy = gw_buf_claim(bufs);
     if (copy == GW_BUF_NONE)
-        return GW_BUF_NONE;
-    memcpy(gw_buf_bytes(bufs, copy), gw_buf_bytes(bufs, buf), size);
-    gw_buf_release(bufs, buf);
-    return copy;
+        return false;
+    memcpy(gw_buf_bytes(bufs, copy), gw_buf_bytes(bufs, *buf), size);
+    gw_buf_release(bufs, *buf);
+    *buf = copy;
+    return true;
 }
 
 static bool settle(struct gw_buf_pool *bufs, struct gw_pkt *pkt)

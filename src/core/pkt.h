@@ -257,11 +257,10 @@ void gw_buf_share(struct gw_buf_pool *bufs, uint32_t buf);
 void gw_buf_release(struct gw_buf_pool *bufs, uint32_t buf);
 
 /*
- * A buffer that begins with the first `size` bytes of `buf` and that nobody else refers to: `buf`
- * itself, or a copy that takes the place of the caller's reference. GW_BUF_NONE when none is free;
- * nothing has changed then.
+ * Makes the caller's reference one to a buffer that nobody else refers to: that which it is to, or
+ * a copy of its first `size` bytes. False when no buffer is free; nothing has changed then.
  */
-uint32_t gw_buf_own(struct gw_buf_pool *bufs, uint32_t buf, size_t size);
+bool gw_buf_own(struct gw_buf_pool *bufs, uint32_t *buf, size_t size);
 
 /* Names memory as the payload of a packet that is about to leave; GW_BUF_LENT_MAX loans later the
  * name means something else. */

@@ -161,13 +161,8 @@ static bool add(const struct gw_server *server, struct gw_fragment *fragment, st
 /* Sees to it that nobody else holds the sum, so far; false when there is no buffer to copy to. */
 static bool own(const struct gw_server *server, struct gw_fragment *fragment)
 {
-    if (fragment->buf == GW_BUF_NONE)
-        return true;
-    uint32_t buf = gw_buf_own(gw_server_bufs(server), fragment->buf,
-                              sizeof(int32_t) * (size_t)fragment->values);
-    if (buf != GW_BUF_NONE)
-        fragment->buf = buf;
-    return buf != GW_BUF_NONE;
+    return fragment->buf == GW_BUF_NONE || gw_buf_own(gw_server_bufs(server), &fragment->buf,
+                                                      sizeof(int32_t) * (size_t)fragment->values);
 }
 
 /* Adds a partial sum, and finishes when everybody is in; what has saturated is given up. */

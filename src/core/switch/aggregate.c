@@ -121,24 +121,13 @@ static void aggregator_take(struct gw_aggregate *aggregate, struct gw_aggregator
     aggregate->taken++;
 }
 
-/* Sees to it that nobody else holds the sum; false when there is no buffer to copy to. */
-static bool aggregator_own_sum(struct gw_aggregate *aggregate, struct gw_aggregator *aggregator)
-{
-    struct gw_buf_pool *bufs = aggregate->cfg.pool->bufs;
-    uint32_t own = gw_buf_own(bufs, aggregator->buf, 4 * (size_t)aggregator->values);
-    if (own == GW_BUF_NONE)
-        return false;
-    aggregator->buf = own;
-    return true;
-}
-
 /* Adds a contribution that is not in the sum yet; false when memory does not allow it. */
 static bool aggregator_add(struct gw_aggregate *aggregate, struct gw_aggregator *aggregator,
                            const struct gw_pkt *pkt, uint32_t bit, gw_time now)
 {
     if (pkt->buf != GW_BUF_NONE) {
         struct gw_buf_pool *bufs = aggregate->cfg.pool->bufs;
-        if (!aggregator_own_sum(aggregate, aggregator))
+        if (!gw_buf_own(bufs, &aggregator->buf, 4 * (size_t)aggregator->values))
             return false;
         aggregator->is_unmarked = !aggregate->cfg.kernels->add(
             gw_buf_bytes(bufs, aggregator->buf), gw_buf_bytes(bufs, pkt->buf), aggregator->values);

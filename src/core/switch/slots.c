@@ -164,11 +164,9 @@ static bool version_add(struct gw_slots *slots, struct version *version, const s
 {
     if (pkt->buf != GW_BUF_NONE) {
         struct gw_buf_pool *bufs = slots->cfg.pool->bufs;
-        uint32_t own = gw_buf_own(bufs, version->buf, 4 * (size_t)version->values);
-        if (own == GW_BUF_NONE)
+        if (!gw_buf_own(bufs, &version->buf, 4 * (size_t)version->values))
             return false;
-        version->buf = own;
-        slots->cfg.kernels->add(gw_buf_bytes(bufs, own), gw_buf_bytes(bufs, pkt->buf),
+        slots->cfg.kernels->add(gw_buf_bytes(bufs, version->buf), gw_buf_bytes(bufs, pkt->buf),
                                 version->values);
     }
     version->bitmap |= pkt->agg.bitmap;

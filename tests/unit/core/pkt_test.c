@@ -229,19 +229,22 @@ static void pkt_release__frees_a_shared_payload_last(void **state)
 static void buf_own__copies_only_what_is_shared(void **state)
 {
     struct fixture *f = *state;
-    uint32_t buf = gw_buf_claim(&f->bufs);
-    memset(gw_buf_bytes(&f->bufs, buf), 7, BUF_SIZE);
-    assert_int_equal(gw_buf_own(&f->bufs, buf, BUF_SIZE), buf);
-    gw_buf_share(&f->bufs, buf);
-    uint32_t copy = gw_buf_own(&f->bufs, buf, BUF_SIZE);
-    assert_int_not_equal(copy, buf);
-    assert_memory_equal(gw_buf_bytes(&f->bufs, copy), gw_buf_bytes(&f->bufs, buf), BUF_SIZE);
-    assert_int_equal(gw_buf_own(&f->bufs, buf, BUF_SIZE), buf); /* one reference is left */
-    gw_buf_share(&f->bufs, buf);
+    const uint32_t first = gw_buf_claim(&f->bufs);
+    uint32_t buf = first, copy = first;
+    memset(gw_buf_bytes(&f->bufs, first), 7, BUF_SIZE);
+    assert_true(gw_buf_own(&f->bufs, &buf, BUF_SIZE));
+    assert_int_equal(buf, first);
+    gw_buf_share(&f->bufs, first);
+    assert_true(gw_buf_own(&f->bufs, &copy, BUF_SIZE));
+    assert_int_not_equal(copy, first);
+    assert_memory_equal(gw_buf_bytes(&f->bufs, copy), gw_buf_bytes(&f->bufs, first), BUF_SIZE);
+    assert_true(gw_buf_own(&f->bufs, &buf, BUF_SIZE)); /* one reference is left */
+    assert_int_equal(buf, first);
+    gw_buf_share(&f->bufs, first);
     while (gw_buf_claim(&f->bufs) != GW_BUF_NONE)
         ;
-    assert_int_equal(gw_buf_own(&f->bufs, buf, BUF_SIZE), GW_BUF_NONE);
-    assert_int_equal(f->bufs.refs[buf], 2);
+    assert_false(gw_buf_own(&f->bufs, &buf, BUF_SIZE));
+    assert_true(buf == first && f->bufs.refs[first] == 2);
 }
 
 /* What is lent takes no buffer until it is settled, which copies it; where no buffer is free the
