@@ -135,7 +135,7 @@ static bool change_driver(struct gw_io *io, enum gw_io_driver from, enum gw_io_d
  * itself. Returns for how long it does. */
 static gw_time park(struct gw_io *io)
 {
-    const bool may = gw_io_may_park(io, 1);
+    const bool may = gw_io_may_park(io, gw_spsc_is_empty(&io->commands) ? 1 : 0);
     if (change_driver(io, GW_IO_ASKED, may ? GW_IO_PARKED : GW_IO_THREAD)) {
         gw_io_empty(io->to_thread); /* it was woken for the call */
         return may ? gw_io_parks_for(io) : 0;
@@ -169,23 +169,35 @@ void gw_io_park(struct gw_io *io)
     change_driver(io, GW_IO_PARKED, GW_IO_THREAD);
 }
 
-/* Takes the turns from the thread, which is asked to park for that. False: it does not. */
+/* Takes the turns from the thread, which is asked to park for that unless others need the core.
+ * False: it does not. */
 static bool claim(struct gw_io *io)
 {
     const gw_time end = gw_time_add(gw_clock_now(), ASKED_MAX);
     bool has_asked = false;
     for (;;) {
-        has_asked |= !has_asked && change_driver(io, GW_IO_THREAD, GW_IO_ASKED);
+        const gw_time clock = gw_clock_now();
+        const bool waits = gw_time_before(clock, end) && !gw_yield_rests(&io->yield, clock);
+        has_asked |= !has_asked && waits && change_driver(io, GW_IO_THREAD, GW_IO_ASKED);
         enum gw_io_driver driver = atomic_load(&io->driver);
         if (driver == GW_IO_PARKED && pthread_mutex_trylock(&io->turn) == 0)
             return true;
-        if (driver == GW_IO_THREAD && has_asked)
+        if (driver == GW_IO_THREAD && (has_asked || !waits))
             return false;
-        if (driver == GW_IO_ASKED && !gw_time_before(gw_clock_now(), end))
+        if (driver == GW_IO_ASKED && !waits)
             change_driver(io, GW_IO_ASKED, GW_IO_THREAD);
         else
-            sched_yield(); /* it parks or comes back right now */
+            gw_io_yield(io); /* it parks or comes back right now */
     }
+}
+
+/* The next completion, if there is one. */
+static bool pop(struct gw_io *io, struct gw_completion *completion)
+{
+    bool is_there = gw_spsc_pop(&io->completions, completion, sizeof(*completion));
+    if (is_there && completion->call == io->drives)
+        io->drives = 0;
+    return is_there;
 }
 
 /* Takes turns until there is a completion. After one that had something to do it does not sleep for
@@ -195,13 +207,13 @@ static void take_turns(struct gw_io *io, struct gw_completion *completion, gw_ti
 {
     const gw_time spin = SPINS_ALONE * io->plan.spin;
     gw_time clock = gw_clock_now(), sleeps_at = gw_time_add(clock, spin);
-    do {
+    while (!pop(io, completion)) {
         set_awaited(io, gw_time_before(clock, sleeps_at) && !gw_yield_rests(&io->yield, clock));
         gw_io_turn(io);
         clock = gw_clock_now();
         if (!gw_loop_is_idle(gw_station_loop(io->station)) && gw_time_before(clock, lasts_from))
             sleeps_at = gw_time_add(clock, spin);
-    } while (!gw_spsc_pop(&io->completions, completion, sizeof(*completion)));
+    }
     set_awaited(io, false);
     while (gw_io_may_park(io, 0) && io->parks_in && !gw_io_is_quiet(io))
         gw_io_turn(io);
@@ -238,8 +250,9 @@ bool gw_io_send(struct gw_io *io, const struct gw_call *call, bool waits)
     const struct gw_command command = {.call = *call};
     if (!gw_spsc_push(&io->commands, &command, sizeof(command)))
         return false;
-    io->drives = waits && call->count <= DRIVEN_MAX / gw_dtype_size(call->type);
-    if (!io->drives || atomic_load(&io->driver) != GW_IO_PARKED)
+    bool drives = waits && call->count <= DRIVEN_MAX / gw_dtype_size(call->type);
+    io->drives = drives ? call->number : 0;
+    if (!drives || atomic_load(&io->driver) != GW_IO_PARKED)
         gw_io_wake(io->to_thread);
     return true;
 }
@@ -254,7 +267,7 @@ static bool spin(struct gw_io *io, struct gw_completion *completion)
     set_awaited(io, true);
     while (!has_come && gw_time_before(now, end) && !gw_yield_rests(&io->yield, now)) {
         gw_io_yield(io);
-        has_come = gw_spsc_pop(&io->completions, completion, sizeof(*completion));
+        has_come = pop(io, completion);
         now = gw_clock_now();
     }
     set_awaited(io, false);
@@ -264,7 +277,7 @@ static bool spin(struct gw_io *io, struct gw_completion *completion)
 bool gw_io_receive(struct gw_io *io, struct gw_completion *completion, int wait_ms)
 {
     struct pollfd fd = {.fd = io->to_app, .events = POLLIN};
-    if (gw_spsc_pop(&io->completions, completion, sizeof(*completion)))
+    if (pop(io, completion))
         return true;
     if (wait_ms == 0)
         return false;
@@ -277,5 +290,5 @@ bool gw_io_receive(struct gw_io *io, struct gw_completion *completion, int wait_
     while (poll(&fd, 1, wait_ms) < 0 && errno == EINTR)
         continue;
     gw_io_empty(io->to_app);
-    return gw_spsc_pop(&io->completions, completion, sizeof(*completion));
+    return pop(io, completion);
 }

@@ -46,9 +46,9 @@ struct gw_io {
     pthread_t thread;
     pthread_mutex_t turn;             /* who holds it drives */
     _Atomic enum gw_io_driver driver; /* who drives, by and by */
-    atomic_uint driven; /* calls that the application has begun to drive, modulo 2^32 */
-    bool drives;        /* the application's own: it may, until the call that it sent last ends */
-    char text[GW_IO_TEXT_MAX];                      /* written before the failure is reported */
+    atomic_uint driven;        /* calls that the application has begun to drive, modulo 2^32 */
+    uint64_t drives;           /* the application's own: the call for which it may, or 0 */
+    char text[GW_IO_TEXT_MAX]; /* written before the failure is reported */
     char refusals[GW_IO_CALLS_MAX][GW_IO_TEXT_MAX]; /* of the last call of each place, or empty;
                                                        written before its completion */
     pthread_mutex_t stats_lock;

@@ -44,7 +44,8 @@ static inline gw_time gw_yield(struct gw_yield *yield, gw_time now, gw_time most
     gw_time after = gw_clock_now();
     if (after - now > most) {
         gw_time last = atomic_exchange_explicit(&yield->late_at, after, memory_order_relaxed);
-        if (after - last < 2 * GW_YIELD_REST)
+        if (now - last <
+            2 * GW_YIELD_REST) /* else it was long ago, or meanwhile: of another thread */
             atomic_store_explicit(&yield->rests_until, gw_time_add(after, GW_YIELD_REST),
                                   memory_order_relaxed);
     }

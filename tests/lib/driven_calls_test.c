@@ -21,6 +21,7 @@ enum {
     STARTED = 3,
     KEYS = 16,
     MEETINGS = 100,
+    ROUNDS = 5,
     PAUSE_MAX_US = 2500, /* the thread comes back after 1000 or 200 */
 };
 
@@ -118,23 +119,28 @@ static int run_call(struct gw_io *io, struct gw_call call, int rank)
     return 0;
 }
 
-/* The thread drives what is not waited for, and then the next call comes at once. */
+/* The thread drives what is not waited for, and then the next call comes at once. In one of the
+ * rounds at least it is not kept from its core when it is asked to let the application drive. */
 static int meet_in_turns(struct gw_io *io, uint64_t number, int rank)
 {
     struct gw_call meet = {.kind = GW_CALL_BARRIER, .via = GW_VIA_RING};
     struct gw_completion end;
-    const uint32_t before = atomic_load(&io->driven);
-    for (int i = 0; i < MEETINGS; i++) {
-        meet.number = ++number;
-        CHECK(gw_io_send(io, &meet, false));
-        while (!gw_io_receive(io, &end, DEADLINE_MS))
-            continue;
-        meet.number = ++number;
-        CHECK(run_call(io, meet, rank) == 0);
+    uint32_t most = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        const uint32_t before = atomic_load(&io->driven);
+        for (int i = 0; i < MEETINGS; i++) {
+            meet.number = ++number;
+            CHECK(gw_io_send(io, &meet, false));
+            while (!gw_io_receive(io, &end, DEADLINE_MS))
+                continue;
+            meet.number = ++number;
+            CHECK(run_call(io, meet, rank) == 0);
+        }
+        const uint32_t driven = atomic_load(&io->driven) - before;
+        CHECK(driven <= MEETINGS);
+        most = driven > most ? driven : most;
     }
-    const uint32_t driven = atomic_load(&io->driven) - before;
-    CHECK(driven <= MEETINGS);
-    CHECK(driven > MEETINGS / 2); /* all, unless the thread does not answer in time */
+    CHECK(most > MEETINGS * 3 / 4);
     return 0;
 }
 

@@ -38,6 +38,17 @@ static void yield__that_is_late_again_right_after_a_rest_is_followed_by_another(
     assert_true(gw_yield_rests(&here, yield(&here, LATE)));
 }
 
+/* Two threads of a process, of which both were away while a third one computed. */
+static void yield__that_is_late_together_with_another_counts_once(void **state)
+{
+    (void)state;
+    struct gw_yield here;
+    gw_yield_init(&here, gw_clock_now());
+    atomic_store(&here.late_at, gw_clock_now() + 1 * GW_S);
+    assert_false(gw_yield_rests(&here, yield(&here, LATE)));
+    assert_true(gw_yield_rests(&here, yield(&here, LATE)));
+}
+
 static void yield__of_one_who_came_back_in_time_may_be_repeated(void **state)
 {
     (void)state;
@@ -53,6 +64,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(yield__of_one_who_came_back_late_twice_is_not_repeated_soon),
         cmocka_unit_test(yield__that_is_late_again_right_after_a_rest_is_followed_by_another),
+        cmocka_unit_test(yield__that_is_late_together_with_another_counts_once),
         cmocka_unit_test(yield__of_one_who_came_back_in_time_may_be_repeated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
