@@ -174,7 +174,7 @@ void gw_io_turn(struct gw_io *io)
     bool parks = gw_io_may_park(io, 0) && io->parks_in;
     io->parks_in -= parks;
     int code = gw_station_turn(io->station, parks ? 0 : wake_time(io), error);
-    if (gw_loop_has_input(loop) && !io->is_driven) /* else it is the thread that is called */
+    if (gw_loop_has_input(loop))
         gw_io_empty(io->to_thread);
     expire(io);
     /* First: what is done is done, and one who fails says why before he goes. */

@@ -165,6 +165,7 @@ void gw_io_park(struct gw_io *io)
         }
         if (!is_back)
             pthread_mutex_lock(&io->turn);
+        io->calls_thread = false;
     }
     change_driver(io, GW_IO_PARKED, GW_IO_THREAD);
 }
@@ -237,8 +238,11 @@ static void drive(struct gw_io *io, struct gw_completion *completion)
     if (!gw_spsc_is_empty(&io->completions))
         gw_io_wake(io->to_app); /* somebody may wait for more at its descriptor */
     bool is_done = gw_io_may_park(io, 0) && gw_io_is_quiet(io);
+    /* Again and again until it comes: the next call's turns may be first to hear of it. */
+    bool calls = io->calls_thread || !is_done || !gw_time_before(gw_clock_now(), lasts_from);
+    io->calls_thread = calls;
     pthread_mutex_unlock(&io->turn);
-    if (!is_done || !gw_time_before(gw_clock_now(), lasts_from))
+    if (calls)
         gw_io_wake(io->to_thread);
     pthread_setcancelstate(cancels, &cancels);
 }

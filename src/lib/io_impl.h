@@ -23,7 +23,8 @@ enum gw_io_phase {
     GW_IO_OVER,      /* the application has said that it is done: the thread ends */
 };
 
-/* Between the two: only the application asks, and only the thread answers. */
+/* Between the two: the application asks, or takes that back, and all else is the thread's to say.
+ */
 enum gw_io_driver {
     GW_IO_THREAD, /* the thread, until it parks */
     GW_IO_ASKED,  /* the thread, which the application asks to park */
@@ -56,6 +57,7 @@ struct gw_io {
 
     /* Of whoever drives. */
     bool is_driven;      /* by the application */
+    bool calls_thread;   /* an application that has driven, until the thread has the turns again */
     gw_time parks_until; /* by the clock: until then the thread may be parked, */
     uint32_t parks_in;   /* after so many turns at most, which do not sleep */
     struct gw_station *station;

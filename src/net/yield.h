@@ -44,8 +44,9 @@ static inline gw_time gw_yield(struct gw_yield *yield, gw_time now, gw_time most
     gw_time after = gw_clock_now();
     if (after - now > most) {
         gw_time last = atomic_exchange_explicit(&yield->late_at, after, memory_order_relaxed);
-        if (now - last <
-            2 * GW_YIELD_REST) /* else it was long ago, or meanwhile: of another thread */
+        /* No: it was long ago, or meanwhile, which is another thread's. */
+        bool is_again = now - last < 2 * GW_YIELD_REST;
+        if (is_again)
             atomic_store_explicit(&yield->rests_until, gw_time_add(after, GW_YIELD_REST),
                                   memory_order_relaxed);
     }

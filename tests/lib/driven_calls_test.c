@@ -109,10 +109,10 @@ static void calls__are_driven_by_either_thread(void **state)
 
 static bool are_values_kept;
 
-static int run_call(struct gw_io *io, struct gw_call call, int rank)
+static int run_call(struct gw_io *io, struct gw_call call, bool waits, int rank)
 {
     struct gw_completion end;
-    CHECK(gw_io_send(io, &call, true));
+    CHECK(gw_io_send(io, &call, waits));
     while (!gw_io_receive(io, &end, -1))
         continue;
     CHECK(end.call == call.number && end.error == 0);
@@ -124,17 +124,14 @@ static int run_call(struct gw_io *io, struct gw_call call, int rank)
 static int meet_in_turns(struct gw_io *io, uint64_t number, int rank)
 {
     struct gw_call meet = {.kind = GW_CALL_BARRIER, .via = GW_VIA_RING};
-    struct gw_completion end;
     uint32_t most = 0;
     for (int round = 0; round < ROUNDS; round++) {
         const uint32_t before = atomic_load(&io->driven);
         for (int i = 0; i < MEETINGS; i++) {
             meet.number = ++number;
-            CHECK(gw_io_send(io, &meet, false));
-            while (!gw_io_receive(io, &end, DEADLINE_MS))
-                continue;
+            CHECK(run_call(io, meet, false, rank) == 0);
             meet.number = ++number;
-            CHECK(run_call(io, meet, rank) == 0);
+            CHECK(run_call(io, meet, true, rank) == 0);
         }
         const uint32_t driven = atomic_load(&io->driven) - before;
         CHECK(driven <= MEETINGS);
@@ -160,14 +157,14 @@ static int meet_by_ring(const struct thread_rank *own)
     CHECK(gw_io_receive(io, &opened, DEADLINE_MS) && opened.error == 0);
     for (push.key = 0; are_values_kept && push.key < KEYS; push.key++) {
         push.number = ++meet.number;
-        CHECK(run_call(io, push, rank) == 0);
+        CHECK(run_call(io, push, true, rank) == 0);
     }
     meet.number++;
-    CHECK(run_call(io, meet, rank) == 0);
+    CHECK(run_call(io, meet, true, rank) == 0);
     const uint32_t before = atomic_load(&io->driven);
     for (int i = 0; i < MEETINGS; i++) {
         meet.number++;
-        CHECK(run_call(io, meet, rank) == 0);
+        CHECK(run_call(io, meet, true, rank) == 0);
         pause_us(100); /* the thread can park */
     }
     const uint32_t driven = atomic_load(&io->driven) - before;

@@ -4,11 +4,12 @@
  *
  * What a step moves is cut into segments, each a message of its own, so that sending, receiving and
  * combining overlap: a segment leaves as soon as all that the steps before bring for its elements
- * has been combined. What is to be combined arrives in memory of the run, what is a result in its
- * place in the tensor. Memory is posted ahead, for the next `flows` messages of every peer; a peer
- * has no more under way, so it is refused only while this worker has not begun or is far behind
- * another peer. No memory grows with the tensor: what a worker of a reduce or reduce-scatter
- * combines for others stays in the run until it has been sent on.
+ * has been combined. What is to be combined arrives in memory of the run, unless it can be as it
+ * comes, and what is a result in its place in the tensor. Memory is posted ahead, for the next
+ * `flows` messages of every peer; a peer has no more under way, so it is refused only while this
+ * worker has not begun or is far behind another peer. No memory grows with the tensor: what a
+ * worker of a reduce or reduce-scatter combines for others stays in the run until it has been sent
+ * on.
  *
  * Order. A step makes own + arrived of an element, and a worker does so in the order of the steps,
  * whatever arrives first. So the schedule alone decides in which order the values of all workers
