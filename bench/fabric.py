@@ -246,7 +246,7 @@ class Fabric:
 
     def start_server(self, binary, port, *lines, count=1):
         """Starts a server with a switch of its own, where a switch is, in the hub, or several in a row
-        of ports; its address."""
+        of ports, and waits until they listen; its address."""
         address = f"{self.address(HUB)}:{port}" + (f"-{port + count - 1}" if count > 1 else "")
         config = os.path.join(self.folder, "server.yaml")
         # Servers in a row cannot share one path; theirs lie in the default folder.
@@ -254,6 +254,8 @@ class Fabric:
         with open(config, "w", encoding="utf-8") as file:
             print(f"listen: {address}", *status, *lines, sep="\n", file=file)
         self.start(HUB, [binary, "server", "--config", config])
+        for each in range(port, port + count):
+            self.await_port(HUB, each)
         return address
 
     def await_port(self, end, port):
