@@ -13,7 +13,8 @@
 
 enum {
     TX_TRAINS_PER_TURN = 32,
-    YIELD_FROM = 32, /* packets since it slept: fewer are of small calls, which wait for each one */
+    FRAME = 1500,    /* bytes: a larger packet is as much as several such */
+    YIELD_FROM = 32, /* frames since it slept: fewer are of small calls, which wait for each one */
 };
 
 #define YIELD_MAX (1 * GW_MS)  /* those who compute take longer, peers of ours seldom */
@@ -222,7 +223,8 @@ static int receive(struct gw_loop *loop, gw_time now, char *error)
         if (result == 0)
             break;
         count++;
-        loop->received += train.count;
+        if (train.count)
+            loop->received += train.count * (1 + train.pkts[0]->q.size / FRAME);
         if (train.length)
             take_foreign(loop, &train);
         gw_permits_sift(&loop->permits, &train, loop->cfg.pool);
@@ -336,6 +338,7 @@ static gw_time yield(struct gw_loop *loop, gw_time wake)
     if (is_amid_many && gw_deadline_before(now + YIELD_DUE, wake) &&
         !gw_yield_rests(&loop->yield, before)) {
         gw_time after = gw_yield(&loop->yield, before, YIELD_MAX);
+        loop->stats.yields++;
         gw_batch_policy_note(&loop->policy, after - before < LATE);
         now = gw_own_time_at(&loop->time, after);
     }
@@ -374,7 +377,6 @@ static int rest(struct gw_loop *loop, gw_time wake, char *error)
         left = LATE;
     }
     const struct timespec timeout = gw_clock_timespec(left);
-    loop->stats.sleeps++;
     int found = ppoll(fds, count, wake == GW_TIME_NEVER ? NULL : &timeout, NULL);
     if (found < 0 && errno != EINTR)
         return gw_net_fail(error, GW_ERR_SYSTEM, "cannot wait for packets: %s", strerror(errno));
@@ -404,7 +406,6 @@ int gw_loop_turn(struct gw_loop *loop, gw_time until, char *error)
     gw_time now = gw_loop_now(loop);
     const bool looks = !loop->is_drained;
     int received = 0;
-    loop->stats.turns++;
     loop->has_input = false;
     loop->foreign_count = loop->foreign_taken = 0;
     loop->is_idle = false;

@@ -54,7 +54,7 @@ struct gw_loop {
     bool has_locals;           /* neighbours send to addresses of this thread that have ways */
     struct gw_loop_foreign foreign[GW_LOOP_RX_TRAINS];
     uint32_t foreign_count, foreign_taken;
-    uint32_t received; /* packets, since it rested */
+    uint32_t received; /* frames of 1500 bytes, since it rested */
     struct gw_yield yield;
     struct gw_batch_policy policy;
     bool has_input;  /* at one of cfg.fds, in the last turn */

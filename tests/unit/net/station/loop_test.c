@@ -364,6 +364,30 @@ static void loop_turn__passes_over_what_is_silent(void **state)
         close(stub->fds[i]);
 }
 
+/* How often others had the core first when the loop rested after packets that came one by one. */
+static uint64_t yields_after(struct fixture *f, uint32_t count, uint32_t size)
+{
+    uint64_t before = gw_loop_stats(f->loop)->yields;
+    for (uint32_t i = 0; i < count; i++) {
+        f->datapath.arrives = gw_pkt_claim(&f->pool); /* nobody's: the loop releases it */
+        f->datapath.arrives->q.size = size;
+        f->datapath.arrives->buf = GW_BUF_NONE;
+        assert_int_equal(gw_loop_turn(f->loop, 0, f->error), 0);
+    }
+    assert_int_equal(gw_loop_turn(f->loop, gw_loop_now(f->loop) + GW_MS, f->error), 0);
+    return gw_loop_stats(f->loop)->yields - before;
+}
+
+static void loop_turn__lets_others_go_first_amid_many_bytes(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(yields_after(f, 31, 1452), 0);
+    assert_int_equal(yields_after(f, 32, 1452), 1);
+    assert_int_equal(yields_after(f, 5, 8264), 0);
+    assert_int_equal(yields_after(f, 6, 8264), 1); /* fewer than a train of these */
+    assert_int_equal(gw_loop_stats(f->loop)->unlinked, 31 + 32 + 5 + 6);
+}
+
 /* A packet that comes from a neighbour. */
 static struct gw_pkt *bring(struct fixture *f, uint32_t address, uint32_t flow)
 {
@@ -508,6 +532,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(loop_turn__says_what_is_left, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(loop_turn__passes_over_what_is_silent, open_fixture,
                                         close_fixture),
+        cmocka_unit_test_setup_teardown(loop_turn__lets_others_go_first_amid_many_bytes,
+                                        open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(loop_direct_join__leads_to_another_port, open_fixture,
                                         close_fixture),
         cmocka_unit_test_setup_teardown(loop_direct__has_a_limit, open_fixture, close_fixture),
