@@ -240,6 +240,11 @@ class Fabric:
                     found += int(file.readline().split()[0])
         return found / 1e9
 
+    def check_daemons(self, name):
+        for number, daemon in enumerate(self.daemons):
+            if daemon.poll():
+                raise Failure(f"{name}: a daemon has ended: {self.last_words(number)}")
+
     def last_words(self, number):
         with open(os.path.join(self.folder, f"log{number}"), encoding="utf-8", errors="replace") as log:
             return next(iter(reason(log)), "it says nothing")
@@ -263,6 +268,7 @@ class Fabric:
         wanted = f":{port:04X} "
         deadline = time.monotonic() + 5
         while wanted not in self.udp_sockets(end):
+            self.check_daemons("start")
             if time.monotonic() > deadline:
                 raise Failure(f"nobody opens UDP port {port}")
             time.sleep(0.01)
@@ -307,9 +313,7 @@ class Fabric:
             for number, state in enumerate(states):
                 if state:
                     raise Failure(f"{name}: process {number} of {len(states)}: exit status {state}")
-            for number, daemon in enumerate(self.daemons):
-                if daemon.poll():
-                    raise Failure(f"{name}: a daemon has ended: {self.last_words(number)}")
+            self.check_daemons(name)
             if None not in states or is_done():
                 return
             if time.monotonic() > deadline:
