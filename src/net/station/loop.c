@@ -377,6 +377,7 @@ static int rest(struct gw_loop *loop, gw_time wake, char *error)
         left = LATE;
     }
     const struct timespec timeout = gw_clock_timespec(left);
+    loop->stats.sleeps++;
     int found = ppoll(fds, count, wake == GW_TIME_NEVER ? NULL : &timeout, NULL);
     if (found < 0 && errno != EINTR)
         return gw_net_fail(error, GW_ERR_SYSTEM, "cannot wait for packets: %s", strerror(errno));

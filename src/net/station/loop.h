@@ -40,6 +40,7 @@ struct gw_loop_cfg {
 };
 
 struct gw_loop_stats {
+    uint64_t sleeps;
     uint64_t yields;   /* that others had the core first (net/yield.h) */
     uint64_t unlinked; /* packets that left by a port without a link */
     uint64_t no_room;  /* packets to a port of this thread whose payload was lent, without a buffer
