@@ -26,6 +26,8 @@ enum {
     WINDOW_MIN = 64,
 };
 
+_Static_assert((int)GW_DATAPATH_GROUPS_MAX >= (int)GW_IO_SERVERS_MAX, "each may have a group");
+
 /* Whether the others join this rank, whose process is the server. */
 static bool is_home(const struct gw_io_plan *plan)
 {
@@ -83,8 +85,7 @@ static int open_station(struct gw_io *io, uint32_t node_address, char *error)
         .authenticates = plan->authenticates,
         .encrypts = plan->encrypts,
         .signals_by_option = plan->signals_by_option,
-        /* A socket hears one group, and each server would have its own. */
-        .ignores_groups = !plan->hears_groups || (io->server_count > 1 && !plan->switch_[0]),
+        .ignores_groups = !plan->hears_groups,
         .node_address = node_address,
         .role = GW_ATTACH_HOST,
         .keys = &plan->key,

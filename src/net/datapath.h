@@ -30,7 +30,8 @@ enum {
     GW_DATAPATH_ENTROPIES_MAX = 256,
     GW_DATAPATH_TRAIN_MAX = 64,   /* packets of a train: as many as the kernel takes as one */
     GW_DATAPATH_PEERS_MAX = 4096, /* neighbours */
-    GW_DATAPATH_FDS_MAX = 2,      /* that receive: one of our own, and one of a group */
+    GW_DATAPATH_GROUPS_MAX = 16,  /* that are listened to */
+    GW_DATAPATH_FDS_MAX = 1 + GW_DATAPATH_GROUPS_MAX, /* that receive: our own, and of groups */
     /* Bytes around a payload, with IP and UDP headers: the endpoint's `hdr`. */
     GW_DATAPATH_HDR_IPV4 = 20 + 8 + GW_WIRE_DATA_SIZE,
     GW_DATAPATH_HDR_IPV6 = 40 + 8 + GW_WIRE_DATA_SIZE,
@@ -236,8 +237,8 @@ static inline void gw_datapath_send_control(struct gw_datapath *datapath,
 
 /*
  * From now on takes parameters that neighbour `peer` sends to a multicast group, with the group's
- * own cookie, and gives them to us: their destination becomes `address`. One group at a time, that
- * of the neighbour who came first. If the system does not let us, we listen to none.
+ * own cookie, and gives them to us: their destination becomes `address`. One group of a neighbour;
+ * another takes its place. If there are too many, or the system does not let us, we do not listen.
  */
 static inline void gw_datapath_listen(struct gw_datapath *datapath, uint16_t peer,
                                       const struct gw_sock_addr *group, uint64_t cookie,
@@ -252,15 +253,15 @@ static inline void gw_datapath_unlisten(struct gw_datapath *datapath, uint16_t p
     datapath->ops->unlisten(datapath, peer);
 }
 
-/* Whether, since the last call, most results came another way than by the group that we listen to;
- * `peer` is then its neighbour. */
+/* Whether there is a neighbour, `peer`, of whose results most came another way than by the group
+ * that we listen to, since that was asked last; to be called until there is none. */
 static inline bool gw_datapath_misses_group(struct gw_datapath *datapath, uint16_t *peer)
 {
     return datapath->ops->misses_group(datapath, peer);
 }
 
 /* What ppoll() is to wait for. Fills `fds`, of GW_DATAPATH_FDS_MAX, with those that receive, and
- * returns how many there are. */
+ * returns how many there are; -1 stands for none. */
 static inline uint32_t gw_datapath_receive_fds(const struct gw_datapath *datapath, int *fds)
 {
     return datapath->ops->receive_fds(datapath, fds);

@@ -27,8 +27,8 @@ enum {
     TRAIN_BYTES_MAX = 65536,
 };
 
-static struct gw_test_daemon sw, server;
-static struct gw_test_daemon *adder; /* whichever adds up, and multicasts */
+static struct gw_test_daemon sw, server; /* or sw is another server */
+static struct gw_test_daemon *adder;     /* whichever adds up, and multicasts */
 static struct gw_test_worker workers[2][WORKERS];
 static uint16_t ports[3]; /* of the switch, the server and the groups */
 
@@ -72,7 +72,7 @@ static void start_fabric(void)
     adder = &sw;
 }
 
-static void start_job(const char *job, struct gw_test_worker *team)
+static void start_job(const char *job, struct gw_test_worker *team, bool has_two_servers)
 {
     for (int rank = 0; rank < WORKERS; rank++) {
         struct gw_test_worker_cfg cfg = {
@@ -80,7 +80,8 @@ static void start_job(const char *job, struct gw_test_worker *team)
             .rank = rank,
             .world = WORKERS,
             .server = ports[1],
-            .switch_ = adder == &sw ? ports[0] : 0,
+            .more_server = has_two_servers ? ports[0] : 0,
+            .switch_ = adder == &sw && !has_two_servers ? ports[0] : 0,
             .count = COUNT,
             .deadline_ms = DEADLINE_MS,
         };
@@ -162,8 +163,8 @@ static uint32_t heard_of(int spy, const char *job)
 static json_int_t copies_saved(void)
 {
     json_t *status = gw_test_daemon_status(adder);
-    const json_t *said_by = adder == &sw ? json_object_get(status, "aggregation") : status;
-    const json_t *saved = json_object_get(said_by, "copies_saved");
+    const json_t *at_switch = json_object_get(status, "aggregation");
+    const json_t *saved = json_object_get(at_switch ? at_switch : status, "copies_saved");
     assert_true(json_is_integer(saved));
     json_int_t count = json_integer_value(saved);
     json_decref(status);
@@ -190,10 +191,10 @@ static void multicast__saves_copies_for_each_job(void **state)
     (void)state;
     start_fabric();
     int spies[2] = {open_spy("239.77.1.254"), open_spy("239.77.1.255")};
-    start_job("left", workers[0]);
+    start_job("left", workers[0], false);
     await_hearing("left");
     assert_true(saved_in(workers[0], ROUNDS) > 0);
-    start_job("right", workers[1]);
+    start_job("right", workers[1], false);
     await_hearing("right");
     gw_test_workers_await(workers[1], WORKERS, ROUNDS); /* both at once */
     gw_test_workers_stop(workers[0], WORKERS);
@@ -208,7 +209,7 @@ static void multicast__comes_back_with_the_switch(void **state)
 {
     (void)state;
     start_fabric();
-    start_job("crash", workers[0]);
+    start_job("crash", workers[0], false);
     await_hearing("crash");
     gw_test_workers_await(workers[0], WORKERS, ROUNDS);
     gw_test_daemon_crash(&sw);
@@ -225,11 +226,35 @@ static void multicast__needs_no_word_in_the_config(void **state)
     (void)state;
     gw_test_daemon_start(&server, "server", ports[1], "");
     adder = &server;
-    start_job("default", workers[0]);
+    start_job("default", workers[0], false);
     await_hearing("default");
     assert_true(saved_in(workers[0], ROUNDS) > 0);
     gw_test_workers_stop(workers[0], WORKERS);
     assert_int_equal(gw_test_daemon_stop(&server), 0);
+}
+
+/* Sums are of two servers in turns, and each has a group of its own. */
+static void multicast__is_of_each_server(void **state)
+{
+    (void)state;
+    struct gw_test_daemon *const both[2] = {&server, &sw};
+    json_int_t before[2];
+    gw_test_daemon_start(&server, "server", ports[1], "");
+    gw_test_daemon_start(&sw, "server", ports[0], "");
+    start_job("twice", workers[0], true);
+    for (int i = 0; i < 2; i++) {
+        adder = both[i];
+        for (int rank = 0; rank < WORKERS; rank++)
+            gw_test_daemon_await(adder, "results come by multicast");
+        before[i] = copies_saved();
+    }
+    gw_test_workers_await(workers[0], WORKERS, ROUNDS);
+    for (int i = 0; i < 2; i++) {
+        adder = both[i];
+        assert_true(copies_saved() > before[i]);
+    }
+    gw_test_workers_stop(workers[0], WORKERS);
+    stop_all();
 }
 
 /* Waits until somebody who listens hears a result. */
@@ -308,7 +333,7 @@ static void multicast__is_not_needed(void **state)
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(fd, (const struct sockaddr *)&taken, sizeof(taken)), 0);
     start_fabric();
-    start_job("deaf", workers[0]);
+    start_job("deaf", workers[0], false);
     gw_test_workers_await(workers[0], WORKERS, ROUNDS);
     assert_int_equal(saved_in(workers[0], ROUNDS), 0);
     gw_test_workers_stop(workers[0], WORKERS);
@@ -322,7 +347,7 @@ static void multicast__is_given_up_when_results_do_not_come(void **state)
     (void)state;
     start_fabric();
     loses_results = true;
-    start_job("filtered", workers[0]);
+    start_job("filtered", workers[0], false);
     loses_results = false;
     for (int i = 0; i < WORKERS; i++)
         gw_test_daemon_await(&sw, "results come by unicast again");
@@ -339,6 +364,7 @@ int main(void)
         CASE(multicast__saves_copies_for_each_job),
         CASE(multicast__comes_back_with_the_switch),
         CASE(multicast__needs_no_word_in_the_config),
+        CASE(multicast__is_of_each_server),
         CASE(multicast__is_rank_0s_where_there_is_no_server),
         CASE(multicast__is_not_for_all),
         CASE(multicast__is_not_needed),

@@ -363,11 +363,14 @@ static void sum_rounds(gradwire *job, const struct gw_test_worker_cfg *cfg, int 
 
 static void work(const struct gw_test_worker_cfg *cfg, int control)
 {
-    char server[32], switch_[32], join[32];
+    char server[64], switch_[32], join[32];
     struct gradwire_options options;
     struct word word = {.rounds = 0};
     gradwire *job = NULL;
-    snprintf(server, sizeof(server), "127.0.0.1:%u", cfg->server);
+    int length = snprintf(server, sizeof(server), "127.0.0.1:%u", cfg->server);
+    if (cfg->more_server)
+        snprintf(server + length, sizeof(server) - (size_t)length, ",127.0.0.1:%u",
+                 cfg->more_server);
     snprintf(switch_, sizeof(switch_), "127.0.0.1:%u", cfg->switch_);
     snprintf(join, sizeof(join), "127.0.0.1:%u", cfg->join);
     gradwire_options_init(&options, sizeof(options));

@@ -45,6 +45,7 @@ struct gw_test_worker_cfg {
     const char *job;
     int rank, world;
     uint16_t server, switch_; /* ports; switch_ 0: none */
+    uint16_t more_server;     /* port of a second one; 0: none */
     uint16_t join;            /* port of rank 0, for a job without a server; 0: there is one */
     bool sums_in_switches;    /* then; else by ring */
     const char *key_file;     /* or NULL */

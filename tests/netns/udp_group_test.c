@@ -1,6 +1,6 @@
 /*
- * The group socket of a UDP datapath: what a neighbour multicasts comes in, by the group alone and
- * from it alone, and nothing else does; and neither socket shuts the other out. Other sockets on
+ * The group sockets of a UDP datapath: what a neighbour multicasts comes in, by its group alone and
+ * from it alone, and nothing else does; and no socket shuts others out. Other sockets on
  * loopback, which multicasts, play the switch and strangers.
  */
 #include "host.h"
@@ -36,7 +36,7 @@ struct fixture {
     struct gw_test_host host;
     struct gw_datapath *udp;
     int sw, neighbour, stranger; /* sockets: the switch, another port there, another host */
-    struct gw_sock_addr sw_addr, ours, group;
+    struct gw_sock_addr sw_addr, ours, group, others_group;
     char error[GW_NET_ERROR_MAX];
 };
 
@@ -83,6 +83,9 @@ static int open_fixture(void **state)
     /* Our own port: so nobody else has it at all addresses. */
     assert_int_equal(gw_sock_addr_parse("239.77.9.1", gw_sock_addr_port(&f->ours), &f->group), 0);
     assert_true(gw_sock_addr_reach_by(&f->group, &f->sw_addr, &f->ours));
+    f->others_group = f->group;
+    gw_sock_addr_advance(&f->others_group, 1);
+    assert_true(gw_sock_addr_reach_by(&f->others_group, &f->sw_addr, &f->ours));
     set_peer(f, PEER);
     gw_datapath_listen(f->udp, PEER, &f->group, GROUP_COOKIE, OURS);
     *state = f;
@@ -321,23 +324,65 @@ static void udp_unlisten__ends_it_for_its_neighbour(void **state)
     assert_int_equal(take(f), 1);
 }
 
-/* The neighbour who came first keeps its group; when it tells another one, that takes its place. */
-static void udp_listen__is_to_one_group(void **state)
+/* A result comes by a group: how many packets of `peer` that makes. */
+static uint32_t take_by(struct fixture *f, const struct gw_sock_addr *group, uint64_t cookie,
+                        uint16_t peer)
+{
+    struct gw_datapath_train train;
+    throw_pkt(f->sw, group, GW_PKT_PARAM, cookie);
+    assert_true(look(f, &train));
+    release(f, &train);
+    return train.count && train.peer == peer ? train.count : 0;
+}
+
+/* When a neighbour tells another group, that takes the place of the one before. */
+static void udp_listen__is_to_one_group_of_a_neighbour(void **state)
+{
+    struct fixture *f = *state;
+    int fds[GW_DATAPATH_FDS_MAX];
+    gw_datapath_listen(f->udp, PEER, &f->group, GROUP_COOKIE + 1, OURS);
+    assert_int_equal(gw_datapath_receive_fds(f->udp, fds), 2);
+    assert_int_equal(take_by(f, &f->group, GROUP_COOKIE, PEER), 0);
+    assert_int_equal(take_by(f, &f->group, GROUP_COOKIE + 1, PEER), 1);
+}
+
+/* Each cookie is of its group alone, and a group that is given up leaves the others as they are. */
+static void udp_listen__is_to_groups_of_several_neighbours(void **state)
 {
     struct fixture *f = *state;
     int fds[GW_DATAPATH_FDS_MAX];
     set_peer(f, OTHER);
-    gw_datapath_listen(f->udp, OTHER, &f->group, GROUP_COOKIE + 1, OURS);
-    throw_pkt(f->sw, &f->group, GW_PKT_PARAM, GROUP_COOKIE + 1);
-    assert_int_equal(take(f), 0);
-    throw_pkt(f->sw, &f->group, GW_PKT_PARAM, GROUP_COOKIE);
-    assert_int_equal(take(f), 1);
-    gw_datapath_listen(f->udp, PEER, &f->group, GROUP_COOKIE + 1, OURS);
-    assert_int_equal(gw_datapath_receive_fds(f->udp, fds), 2);
-    throw_pkt(f->sw, &f->group, GW_PKT_PARAM, GROUP_COOKIE);
-    assert_int_equal(take(f), 0);
-    throw_pkt(f->sw, &f->group, GW_PKT_PARAM, GROUP_COOKIE + 1);
-    assert_int_equal(take(f), 1);
+    gw_datapath_listen(f->udp, OTHER, &f->others_group, GROUP_COOKIE + 1, OURS);
+    assert_int_equal(gw_datapath_receive_fds(f->udp, fds), 3);
+    assert_int_equal(take_by(f, &f->group, GROUP_COOKIE, PEER), 1);
+    assert_int_equal(take_by(f, &f->others_group, GROUP_COOKIE + 1, OTHER), 1);
+    assert_int_equal(take_by(f, &f->group, GROUP_COOKIE + 1, OTHER), 0);
+    assert_int_equal(take_by(f, &f->others_group, GROUP_COOKIE, PEER), 0);
+    gw_datapath_unlisten(f->udp, PEER);
+    assert_int_equal(gw_datapath_receive_fds(f->udp, fds), 3);
+    assert_int_equal(fds[1], -1);
+    assert_int_equal(take_by(f, &f->others_group, GROUP_COOKIE + 1, OTHER), 1);
+    gw_datapath_listen(f->udp, PEER, &f->group, GROUP_COOKIE, OURS);
+    assert_int_equal(gw_datapath_receive_fds(f->udp, fds), 3);
+    assert_int_equal(take_by(f, &f->group, GROUP_COOKIE, PEER), 1);
+    gw_datapath_unlisten(f->udp, PEER);
+    gw_datapath_unlisten(f->udp, OTHER);
+    assert_int_equal(gw_datapath_receive_fds(f->udp, fds), 1);
+}
+
+static void udp_listen__has_a_limit(void **state)
+{
+    struct fixture *f = *state;
+    int fds[GW_DATAPATH_FDS_MAX];
+    for (uint16_t peer = OTHER; peer < OTHER + GW_DATAPATH_GROUPS_MAX - 1; peer++)
+        gw_datapath_listen(f->udp, peer, &f->others_group, GROUP_COOKIE + peer, OURS);
+    assert_int_equal(gw_datapath_receive_fds(f->udp, fds), GW_DATAPATH_FDS_MAX);
+    set_peer(f, OTHER);
+    gw_datapath_listen(f->udp, OTHER - 1 + GW_DATAPATH_GROUPS_MAX, &f->group, GROUP_COOKIE, OURS);
+    assert_int_equal(gw_datapath_receive_fds(f->udp, fds), GW_DATAPATH_FDS_MAX);
+    assert_int_equal(take_by(f, &f->group, GROUP_COOKIE, PEER), 1);
+    gw_datapath_unlisten(f->udp, OTHER - 1 + GW_DATAPATH_GROUPS_MAX); /* it has none */
+    assert_int_equal(gw_datapath_receive_fds(f->udp, fds), GW_DATAPATH_FDS_MAX);
 }
 
 /* Results come, `alone` by unicast and `together` by the group. */
@@ -378,6 +423,27 @@ static void udp_misses_group__when_most_come_by_unicast(void **state)
     }
 }
 
+/* What one misses says nothing of another, and each is told once. */
+static void udp_misses_group__tells_neighbours_apart(void **state)
+{
+    struct fixture *f = *state;
+    uint16_t peer;
+    set_peer(f, OTHER);
+    gw_datapath_listen(f->udp, OTHER, &f->others_group, GROUP_COOKIE + 1, OURS);
+    for (int i = 0; i <= MISSED_MIN; i++) {
+        throw_pkt(f->sw, &f->ours, GW_PKT_PARAM, COOKIE - PEER + OTHER);
+        assert_int_equal(take(f), 1);
+        assert_int_equal(take_by(f, &f->group, GROUP_COOKIE, PEER), 1);
+    }
+    assert_true(gw_datapath_misses_group(f->udp, &peer));
+    assert_int_equal(peer, OTHER);
+    assert_false(gw_datapath_misses_group(f->udp, &peer));
+    bring_results(f, MISSED_MIN + 1, 0);
+    assert_true(gw_datapath_misses_group(f->udp, &peer));
+    assert_int_equal(peer, PEER);
+    assert_false(gw_datapath_misses_group(f->udp, &peer));
+}
+
 /* Packets of other kinds come by unicast in any case, and who listens to no group misses none. */
 static void udp_misses_group__counts_only_what_could_come_by_it(void **state)
 {
@@ -408,8 +474,11 @@ int main(void)
         TEST(udp_receive__serves_both_sockets),
         TEST(udp_set_silent__passes_over),
         TEST(udp_unlisten__ends_it_for_its_neighbour),
-        TEST(udp_listen__is_to_one_group),
+        TEST(udp_listen__is_to_one_group_of_a_neighbour),
+        TEST(udp_listen__is_to_groups_of_several_neighbours),
+        TEST(udp_listen__has_a_limit),
         TEST(udp_misses_group__when_most_come_by_unicast),
+        TEST(udp_misses_group__tells_neighbours_apart),
         TEST(udp_misses_group__counts_only_what_could_come_by_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -288,7 +288,7 @@ static void probe(struct gw_station *station)
     }
 }
 
-/* Once in a beat: asks who hears our groups, and whether we hear more than probes of another's. */
+/* Once in a beat: asks who hears our groups, and whether we hear more than probes of others'. */
 static void look_at_groups(struct gw_station *station, gw_time now)
 {
     uint16_t peer;
@@ -297,7 +297,7 @@ static void look_at_groups(struct gw_station *station, gw_time now)
     station->look_at = gw_time_add(now, GW_STATION_BEAT);
     if (station->groups)
         probe(station);
-    if (gw_datapath_misses_group(station->datapath, &peer))
+    while (gw_datapath_misses_group(station->datapath, &peer))
         gw_neighbours_mistrust_group(station->neighbours, peer, now);
 }
 

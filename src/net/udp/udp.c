@@ -1,4 +1,4 @@
-/* Opening and closing of the UDP datapath, and the group that it listens to; see udp.h. */
+/* Opening and closing of the UDP datapath, and the groups that it listens to; see udp.h. */
 #include "net/udp/udp.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ static int open_all(struct gw_udp *udp, const struct gw_datapath_cfg *cfg, char 
         return code;
     }
     udp->sources[0].fd = udp->fds[0];
-    udp->sources[1].fd = -1;
+    udp->source_count = 1;
     udp->segments = cfg->has_trains && gw_sock_join_trains(udp->fds[0]);
     if (!gw_udp_rx_init(udp)) {
         gw_sock_close_row(udp->fds, cfg->entropies);
@@ -76,33 +76,44 @@ static int open_udp(const struct gw_datapath_cfg *cfg, struct gw_datapath **out,
 static void unlisten(struct gw_datapath *datapath, uint16_t peer)
 {
     struct gw_udp *udp = gw_udp_of(datapath);
-    struct gw_udp_source *source = &udp->sources[1];
-    if (source->fd < 0 || udp->group.peer != peer)
+    const struct gw_udp_group *group = gw_udp_group_of(udp, peer);
+    if (!group)
         return;
+    struct gw_udp_source *source = &udp->sources[1 + (group - udp->groups)];
     close(source->fd);
     source->fd = -1;
+    while (udp->sources[udp->source_count - 1].fd < 0)
+        udp->source_count--;
 }
 
 static void listen_to_group(struct gw_datapath *datapath, uint16_t peer,
                             const struct gw_sock_addr *group, uint64_t cookie, uint32_t address)
 {
     struct gw_udp *udp = gw_udp_of(datapath);
-    struct gw_udp_source *source = &udp->sources[1];
+    uint32_t i = 1;
     unlisten(datapath, peer);
-    if (source->fd >= 0)
+    while (i < udp->source_count && udp->sources[i].fd >= 0)
+        i++;
+    int fd = i < GW_DATAPATH_FDS_MAX ? gw_sock_open_group(group, udp->base.cfg.buffer_bytes) : -1;
+    if (fd < 0)
         return;
-    udp->group = (struct gw_udp_group){.peer = peer, .address = address, .cookie = cookie};
-    *source = (struct gw_udp_source){.fd = gw_sock_open_group(group, udp->base.cfg.buffer_bytes)};
+    udp->groups[i - 1] = (struct gw_udp_group){.peer = peer, .address = address, .cookie = cookie};
+    udp->sources[i] = (struct gw_udp_source){.fd = fd};
+    if (i == udp->source_count)
+        udp->source_count++;
 }
 
 static bool misses_group(struct gw_datapath *datapath, uint16_t *peer)
 {
     struct gw_udp *udp = gw_udp_of(datapath);
-    struct gw_udp_group *group = &udp->group;
-    bool misses =
-        udp->sources[1].fd >= 0 && group->missed > MISSED_MIN && group->missed > group->heard;
-    group->heard = group->missed = 0;
-    *peer = group->peer;
+    bool misses = false;
+    for (uint32_t i = 1; i < udp->source_count && !misses; i++) {
+        struct gw_udp_group *group = &udp->groups[i - 1];
+        misses =
+            udp->sources[i].fd >= 0 && group->missed > MISSED_MIN && group->missed > group->heard;
+        group->heard = group->missed = 0;
+        *peer = group->peer;
+    }
     return misses;
 }
 
@@ -111,7 +122,8 @@ static void close_udp(struct gw_datapath *datapath)
     struct gw_udp *udp = gw_udp_of(datapath);
     gw_udp_tx_fini(udp);
     gw_udp_rx_fini(udp);
-    unlisten(datapath, udp->group.peer);
+    while (udp->source_count > 1)
+        unlisten(datapath, udp->groups[udp->source_count - 2].peer);
     gw_sock_close_row(udp->fds, udp->base.cfg.entropies);
     gw_datapath_fini(&udp->base);
     free(udp);
@@ -120,11 +132,9 @@ static void close_udp(struct gw_datapath *datapath)
 static uint32_t receive_fds(const struct gw_datapath *datapath, int *fds)
 {
     const struct gw_udp *udp = gw_udp_of_const(datapath);
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < GW_DATAPATH_FDS_MAX; i++)
-        if (udp->sources[i].fd >= 0)
-            fds[count++] = udp->sources[i].fd;
-    return count;
+    for (uint32_t i = 0; i < udp->source_count; i++)
+        fds[i] = udp->sources[i].fd;
+    return udp->source_count;
 }
 
 bool gw_udp_is_transient(int reason)

@@ -75,9 +75,9 @@ struct gw_udp_source {
     uint32_t drops; /* by the kernel, as it counted them last */
 };
 
-/* The multicast group that we listen to. */
+/* A multicast group that we listen to. */
 struct gw_udp_group {
-    uint16_t peer;          /* the neighbour that sends to it */
+    uint16_t peer;          /* the neighbour that sends to it: no other group's */
     uint32_t heard, missed; /* results that came by it, or another way, since they were judged */
     uint32_t address;
     uint64_t cookie;
@@ -88,10 +88,11 @@ struct gw_udp {
     bool segments; /* the kernel cuts trains */
     struct gw_tx_faults faults;
     int fds[GW_DATAPATH_ENTROPIES_MAX];
-    struct gw_udp_source sources[GW_DATAPATH_FDS_MAX]; /* fds[0], and the group's */
-    uint32_t source;                                   /* the one that something came from last */
-    uint32_t in_a_row;                                 /* trains from it */
-    struct gw_udp_group group;
+    struct gw_udp_source sources[GW_DATAPATH_FDS_MAX];  /* fds[0], and those of groups */
+    uint32_t source_count;                              /* with those between that are none */
+    uint32_t source;                                    /* the one that something came from last */
+    uint32_t in_a_row;                                  /* trains from it */
+    struct gw_udp_group groups[GW_DATAPATH_GROUPS_MAX]; /* sources[1 + i] is of groups[i] */
     struct gw_udp_tx tx;
     struct gw_udp_rx rx;
 };
@@ -99,6 +100,15 @@ struct gw_udp {
 static inline struct gw_udp *gw_udp_of(struct gw_datapath *datapath)
 {
     return (struct gw_udp *)datapath;
+}
+
+/* The group of a neighbour, or NULL. */
+static inline struct gw_udp_group *gw_udp_group_of(struct gw_udp *udp, uint16_t peer)
+{
+    for (uint32_t i = 1; i < udp->source_count; i++)
+        if (udp->sources[i].fd >= 0 && udp->groups[i - 1].peer == peer)
+            return &udp->groups[i - 1];
+    return NULL;
 }
 
 static inline const struct gw_udp *gw_udp_of_const(const struct gw_datapath *datapath)

@@ -18,7 +18,7 @@
 #include "wire/attach.h"
 
 enum {
-    IN_A_ROW_MAX = 8, /* trains from one source before the other is looked at */
+    IN_A_ROW_MAX = 8, /* trains from one source before the next is looked at */
 };
 
 /* The train as it lies in memory. */
@@ -27,9 +27,10 @@ struct arrival {
     uint32_t segment; /* length of every datagram but the last */
     uint8_t tos;
     bool is_in_place;
-    bool is_of_group;
+    struct gw_udp_group *group;          /* by which it came; NULL: by none */
     uint64_t cookie;                     /* in all its packets */
     const struct gw_datapath_peer *peer; /* NULL: not known yet */
+    struct gw_udp_group *missed;         /* by which its results could have come; NULL: by none */
 };
 
 static uint8_t *place_bytes(const struct gw_udp *udp, uint32_t i)
@@ -107,28 +108,29 @@ static void linearise(struct gw_udp *udp, uint32_t bytes)
     }
 }
 
-/* The neighbour that the cookie names, or who sends to our group; NULL: nobody. */
+/* The neighbour that the cookie names, or who sends to the group; NULL: nobody. */
 static const struct gw_datapath_peer *find_peer(const struct gw_udp *udp,
                                                 const struct arrival *arrival)
 {
     const struct gw_sock_addr *from = &udp->rx.from;
-    if (!arrival->is_of_group)
+    const struct gw_udp_group *group = arrival->group;
+    if (!group)
         return gw_datagram_sender(&udp->base, arrival->cookie, from);
-    const struct gw_datapath_peer *peer = gw_datapath_peer(&udp->base, udp->group.peer);
-    bool is_its = peer && arrival->cookie == udp->group.cookie && gw_datagram_is_from(peer, from);
+    const struct gw_datapath_peer *peer = gw_datapath_peer(&udp->base, group->peer);
+    bool is_its = peer && arrival->cookie == group->cookie && gw_datagram_is_from(peer, from);
     return is_its ? peer : NULL;
 }
 
 /* Of what goes to many only results are for us. */
-static bool take_from_group(struct gw_udp *udp, struct gw_pkt *pkt)
+static bool take_from_group(struct gw_udp *udp, struct gw_udp_group *group, struct gw_pkt *pkt)
 {
     if (pkt->q.kind != GW_PKT_PARAM) {
         udp->base.stats.malformed++;
         gw_pkt_release(udp->base.cfg.pool, pkt);
         return false;
     }
-    pkt->dst = udp->group.address;
-    udp->group.heard++;
+    pkt->dst = group->address;
+    group->heard++;
     return true;
 }
 
@@ -157,12 +159,12 @@ static struct gw_pkt *take(struct gw_udp *udp, const struct arrival *arrival,
     struct gw_pkt *pkt = gw_datagram_take(&udp->base, datagram, now);
     if (!pkt)
         return NULL;
-    if (arrival->is_of_group && !take_from_group(udp, pkt)) {
+    if (arrival->group && !take_from_group(udp, arrival->group, pkt)) {
         datagram->before = NULL;
         return NULL;
     }
-    if (!arrival->is_of_group && pkt->q.kind == GW_PKT_PARAM)
-        udp->group.missed++;
+    if (arrival->missed && pkt->q.kind == GW_PKT_PARAM)
+        arrival->missed->missed++;
     return pkt;
 }
 
@@ -175,10 +177,10 @@ static uint32_t take_alike(struct gw_udp *udp, const struct arrival *arrival,
     if (!arrival->is_in_place || i >= end || datagram->before_length != arrival->segment)
         return 0;
     uint32_t count = gw_datagram_take_alike(&udp->base, datagram, &udp->rx.bufs[i], end - i, pkts);
-    if (arrival->is_of_group)
-        udp->group.heard += count;
-    else if (datagram->before && datagram->before->q.kind == GW_PKT_PARAM)
-        udp->group.missed += count;
+    if (arrival->group)
+        arrival->group->heard += count;
+    else if (arrival->missed && datagram->before && datagram->before->q.kind == GW_PKT_PARAM)
+        arrival->missed->missed += count;
     return count;
 }
 
@@ -194,7 +196,7 @@ static bool classify(struct gw_udp *udp, struct arrival *arrival, struct gw_data
         return false;
     if (kind == GW_DATAGRAM_CONTROL) {
         /* To a group anybody can send: it is for probes, and they are for it. */
-        if ((gw_attach_step_of(hdr) == GW_ATTACH_PROBE) != arrival->is_of_group) {
+        if ((gw_attach_step_of(hdr) == GW_ATTACH_PROBE) != (arrival->group != NULL)) {
             udp->base.stats.malformed += count;
             return false;
         }
@@ -248,20 +250,21 @@ static int receive_from(struct gw_udp *udp, struct gw_udp_source *source, struct
     arrival->segment = news.segment && news.segment < got ? news.segment : (uint32_t)got;
     /* The DSCP is the class alone where the signal has come otherwise. */
     arrival->tos = news.option ? (uint8_t)(news.option << 2 | gw_wire_tos_ecn(news.tos)) : news.tos;
-    arrival->is_of_group = source != &udp->sources[0];
+    uint32_t number = (uint32_t)(source - udp->sources);
+    arrival->group = number ? &udp->groups[number - 1] : NULL;
     return 1;
 }
 
-/* Looks first where something came from last, but not for ever: no source shuts the other out. */
+/* Looks first where something came from last, but not for ever: no source shuts others out. */
 static int receive(struct gw_udp *udp, struct arrival *arrival, char *error)
 {
     int result = 0;
     if (udp->in_a_row == IN_A_ROW_MAX) {
-        udp->source = (udp->source + 1) % GW_DATAPATH_FDS_MAX;
+        udp->source++;
         udp->in_a_row = 0;
     }
-    for (uint32_t i = 0; i < GW_DATAPATH_FDS_MAX && result == 0; i++) {
-        uint32_t number = (udp->source + i) % GW_DATAPATH_FDS_MAX;
+    for (uint32_t i = 0; i < udp->source_count && result == 0; i++) {
+        uint32_t number = (udp->source + i) % udp->source_count;
         if (udp->sources[number].fd < 0 || udp->base.silent >> number & 1)
             continue;
         result = receive_from(udp, &udp->sources[number], arrival, error);
@@ -301,6 +304,7 @@ int gw_udp_receive(struct gw_datapath *datapath, gw_time now, struct gw_datapath
         udp->base.stats.rx_copied += count;
     }
     train->peer = (uint16_t)arrival.peer->rx_cookie; /* its number, whatever it sent to */
+    arrival.missed = arrival.group ? NULL : gw_udp_group_of(udp, train->peer);
     struct gw_datagram datagram = any_of(udp, &arrival);
     for (uint32_t i = 0; i < count; i++) {
         struct gw_pkt *pkt = take(udp, &arrival, &datagram, i, now);
