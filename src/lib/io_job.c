@@ -26,7 +26,7 @@ enum {
     WINDOW_MIN = 64,
 };
 
-_Static_assert((int)GW_DATAPATH_GROUPS_MAX >= (int)GW_IO_SERVERS_MAX, "each may have a group");
+_Static_assert((int)GW_DATAPATH_GROUPS_MAX > (int)GW_IO_SERVERS_MAX, "as the switch, each has one");
 
 /* Whether the others join this rank, whose process is the server. */
 static bool is_home(const struct gw_io_plan *plan)

@@ -30,12 +30,14 @@ enum {
     GW_DATAPATH_ENTROPIES_MAX = 256,
     GW_DATAPATH_TRAIN_MAX = 64,   /* packets of a train: as many as the kernel takes as one */
     GW_DATAPATH_PEERS_MAX = 4096, /* neighbours */
-    GW_DATAPATH_GROUPS_MAX = 16,  /* that are listened to */
+    GW_DATAPATH_GROUPS_MAX = 17,  /* that are listened to: of 16 servers, and a switch */
     GW_DATAPATH_FDS_MAX = 1 + GW_DATAPATH_GROUPS_MAX, /* that receive: our own, and of groups */
     /* Bytes around a payload, with IP and UDP headers: the endpoint's `hdr`. */
     GW_DATAPATH_HDR_IPV4 = 20 + 8 + GW_WIRE_DATA_SIZE,
     GW_DATAPATH_HDR_IPV6 = 40 + 8 + GW_WIRE_DATA_SIZE,
 };
+
+_Static_assert(GW_DATAPATH_FDS_MAX <= 32, "a bit for each says that it is silent");
 
 /* What may happen to a packet on its way out, for tests: chances / 2^32. */
 struct gw_datapath_faults {

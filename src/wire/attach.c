@@ -57,6 +57,11 @@ uint8_t gw_attach_step_of(const uint8_t *bytes)
     return bytes[OFFSET_STEP];
 }
 
+uint64_t gw_attach_cookie_of(const uint8_t *bytes)
+{
+    return gw_octets_get(bytes + OFFSET_COOKIE, 8);
+}
+
 void gw_attach_session_of(const uint8_t *bytes, uint8_t session[GW_ATTACH_NONCE_SIZE])
 {
     memcpy(session, bytes + OFFSET_SESSION, GW_ATTACH_NONCE_SIZE);
@@ -102,7 +107,7 @@ int gw_attach_decode(const uint8_t *bytes, uint32_t length, struct gw_attach_msg
     bool asks = bytes[OFFSET_STEP] == GW_ATTACH_ASK;
     uint32_t last = (uint32_t)gw_octets_get(bytes + OFFSET_REASON, 4), reason = asks ? 0 : last;
     *msg = (struct gw_attach_msg){
-        .cookie = gw_octets_get(bytes + OFFSET_COOKIE, 8),
+        .cookie = gw_attach_cookie_of(bytes),
         .told_cookie = asks ? gw_octets_get(bytes + OFFSET_GROUP_COOKIE, 8) : 0,
         .key_id = gw_octets_get(bytes + OFFSET_KEY_ID, 8),
         .address = (uint32_t)gw_octets_get(bytes + OFFSET_ADDRESS, 4),

@@ -197,6 +197,9 @@ uint32_t gw_attach_version(const uint8_t *bytes);
 uint8_t gw_attach_step_of(const uint8_t *bytes);
 void gw_attach_session_of(const uint8_t *bytes, uint8_t session[GW_ATTACH_NONCE_SIZE]);
 
+/* The cookie of a message of this version. */
+uint64_t gw_attach_cookie_of(const uint8_t *bytes);
+
 /* Reads a message. Returns 0, GW_ERR_VERSION, or GW_ERR_MALFORMED: count it and drop it. */
 int gw_attach_decode(const uint8_t *bytes, uint32_t length, struct gw_attach_msg *msg);
 

@@ -243,7 +243,8 @@ static void udp_receive__hands_on_probes_of_the_group(void **state)
         for (int by_group = 0; by_group < 2; by_group++) {
             uint8_t bytes[GW_ATTACH_SIZE];
             struct gw_datapath_train train;
-            struct gw_attach_msg msg = {.step = step, .entropies = 1, .mtu = MTU};
+            struct gw_attach_msg msg = {
+                .step = step, .entropies = 1, .mtu = MTU, .cookie = GROUP_COOKIE};
             gw_attach_encode(&msg, bytes);
             throw(f->sw, by_group ? &f->group : &f->ours, bytes, sizeof(bytes));
             assert_true(look(f, &train));
@@ -260,6 +261,21 @@ static void udp_receive__hands_on_probes_of_the_group(void **state)
         }
     }
     assert_int_equal(refused, GW_ATTACH_STEPS);
+}
+
+/* Who hears another's group, at the same address, does not hear this one. */
+static void udp_receive__hands_on_probes_of_no_other_group(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t bytes[GW_ATTACH_SIZE];
+    struct gw_datapath_train train;
+    const struct gw_attach_msg msg = {
+        .step = GW_ATTACH_PROBE, .entropies = 1, .mtu = MTU, .cookie = GROUP_COOKIE + 1};
+    gw_attach_encode(&msg, bytes);
+    throw(f->sw, &f->group, bytes, sizeof(bytes));
+    assert_true(look(f, &train));
+    assert_int_equal(train.length, 0);
+    assert_int_equal(gw_datapath_stats(f->udp)->malformed, 1);
 }
 
 static void udp_receive__serves_both_sockets(void **state)
@@ -350,6 +366,7 @@ static void udp_listen__is_to_one_group_of_a_neighbour(void **state)
 static void udp_listen__is_to_groups_of_several_neighbours(void **state)
 {
     struct fixture *f = *state;
+    struct gw_datapath_train train;
     int fds[GW_DATAPATH_FDS_MAX];
     set_peer(f, OTHER);
     gw_datapath_listen(f->udp, OTHER, &f->others_group, GROUP_COOKIE + 1, OURS);
@@ -361,7 +378,12 @@ static void udp_listen__is_to_groups_of_several_neighbours(void **state)
     gw_datapath_unlisten(f->udp, PEER);
     assert_int_equal(gw_datapath_receive_fds(f->udp, fds), 3);
     assert_int_equal(fds[1], -1);
-    assert_int_equal(take_by(f, &f->others_group, GROUP_COOKIE + 1, OTHER), 1);
+    gw_datapath_set_silent(f->udp, 1 << 2); /* its place is what it was */
+    throw_pkt(f->sw, &f->others_group, GW_PKT_PARAM, GROUP_COOKIE + 1);
+    assert_false(look(f, &train));
+    gw_datapath_set_silent(f->udp, 1 << 1);
+    assert_int_equal(take(f), 1);
+    gw_datapath_set_silent(f->udp, 0);
     gw_datapath_listen(f->udp, PEER, &f->group, GROUP_COOKIE, OURS);
     assert_int_equal(gw_datapath_receive_fds(f->udp, fds), 3);
     assert_int_equal(take_by(f, &f->group, GROUP_COOKIE, PEER), 1);
@@ -383,6 +405,8 @@ static void udp_listen__has_a_limit(void **state)
     assert_int_equal(take_by(f, &f->group, GROUP_COOKIE, PEER), 1);
     gw_datapath_unlisten(f->udp, OTHER - 1 + GW_DATAPATH_GROUPS_MAX); /* it has none */
     assert_int_equal(gw_datapath_receive_fds(f->udp, fds), GW_DATAPATH_FDS_MAX);
+    gw_datapath_listen(f->udp, PEER, &f->group, GROUP_COOKIE + 1, OURS);
+    assert_int_equal(take_by(f, &f->group, GROUP_COOKIE + 1, PEER), 1);
 }
 
 /* Results come, `alone` by unicast and `together` by the group. */
@@ -471,6 +495,7 @@ int main(void)
         TEST(udp_listen__takes_them_from_the_neighbour_alone),
         TEST(udp_listen__takes_results_alone),
         TEST(udp_receive__hands_on_probes_of_the_group),
+        TEST(udp_receive__hands_on_probes_of_no_other_group),
         TEST(udp_receive__serves_both_sockets),
         TEST(udp_set_silent__passes_over),
         TEST(udp_unlisten__ends_it_for_its_neighbour),

@@ -224,7 +224,7 @@ static int receive(struct gw_loop *loop, gw_time now, char *error)
             break;
         count++;
         if (train.count)
-            loop->received += train.count * (1 + train.pkts[0]->q.size / FRAME);
+            loop->received += train.count * ((train.pkts[0]->q.size + FRAME - 1) / FRAME);
         if (train.length)
             take_foreign(loop, &train);
         gw_permits_sift(&loop->permits, &train, loop->cfg.pool);
@@ -329,7 +329,7 @@ static gw_time wake_time(const struct gw_loop *loop)
     return until;
 }
 
-/* Before it would sleep for longer, amid many packets. Returns the time. */
+/* Before it would sleep for longer, amid many bytes. Returns the time. */
 static gw_time yield(struct gw_loop *loop, gw_time wake)
 {
     gw_time now = gw_loop_now(loop), before = loop->time.seen_at;

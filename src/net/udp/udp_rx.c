@@ -184,6 +184,14 @@ static uint32_t take_alike(struct gw_udp *udp, const struct arrival *arrival,
     return count;
 }
 
+/* Whether a message of the attach protocol may come as it did: to a group anybody can send, so it
+ * is for probes, its own, and they are for it. */
+static bool may_come_by(const struct gw_udp_group *group, const uint8_t *bytes)
+{
+    bool is_probe = gw_attach_step_of(bytes) == GW_ATTACH_PROBE;
+    return group ? is_probe && gw_attach_cookie_of(bytes) == group->cookie : !is_probe;
+}
+
 /* Sorts out what the first header says: packets of a neighbour, attach protocol, or neither. */
 static bool classify(struct gw_udp *udp, struct arrival *arrival, struct gw_datapath_train *train)
 {
@@ -195,8 +203,7 @@ static bool classify(struct gw_udp *udp, struct arrival *arrival, struct gw_data
     if (kind == GW_DATAGRAM_REFUSED)
         return false;
     if (kind == GW_DATAGRAM_CONTROL) {
-        /* To a group anybody can send: it is for probes, and they are for it. */
-        if ((gw_attach_step_of(hdr) == GW_ATTACH_PROBE) != (arrival->group != NULL)) {
+        if (!may_come_by(arrival->group, hdr)) {
             udp->base.stats.malformed += count;
             return false;
         }
