@@ -12,7 +12,8 @@ struct gw_node_memory {
     struct gw_buf_pool bufs;
 };
 
-/* Memory for so many packets and as many buffers of `size` bytes. Returns 0 or GW_ERR_NO_MEMORY. */
+/* Memory for so many packets and as many buffers of `size` bytes; the system gives pages of it when
+ * they are used first. Returns 0 or GW_ERR_NO_MEMORY. */
 int gw_node_memory_open(struct gw_node_memory *memory, uint32_t packets, uint32_t size);
 void gw_node_memory_close(struct gw_node_memory *memory);
 
