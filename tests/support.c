@@ -2,6 +2,8 @@
 #include "support.h"
 
 #include <malloc.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include "base/align.h"
 #include "base/assert.h"
@@ -31,4 +33,14 @@ void *gw_test_take(size_t size)
     void *memory = aligned_alloc(GW_CACHE_LINE, gw_aligned(size ? size : 1));
     assert_non_null(memory);
     return memory;
+}
+
+size_t gw_test_resident_bytes(void)
+{
+    size_t size, pages;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file || fscanf(file, "%zu %zu", &size, &pages) != 2)
+        abort();
+    fclose(file);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
 }

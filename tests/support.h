@@ -29,4 +29,7 @@
  */
 void *gw_test_take(size_t size);
 
+/* Bytes of this process that the system has given pages for; ends it if nobody says how many. */
+size_t gw_test_resident_bytes(void);
+
 #endif

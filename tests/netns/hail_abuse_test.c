@@ -252,16 +252,6 @@ static void run_liar(bool answers)
 /* Of the memory that the liar may write to, those before and behind it. */
 static unsigned char guarded[GUARD + BYTES + GUARD];
 
-static size_t resident_bytes(void)
-{
-    size_t size, pages;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (!file || fscanf(file, "%zu %zu", &size, &pages) != 2)
-        abort();
-    fclose(file);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 static struct gradwire_call_options bounded(struct gradwire_parts *parts)
 {
     struct gradwire_call_options options;
@@ -329,7 +319,7 @@ static int be_honest(gradwire *job, int rank)
     CHECK(gradwire_receive_with(job, guarded + GUARD, BYTES, LIAR, FROM_LIAR, &terms, &received) ==
           0);
     CHECK(gradwire_send_with(job, own, BYTES, LIAR, TO_LIAR, &terms, &sent) == 0);
-    size_t resident = resident_bytes();
+    size_t resident = gw_test_resident_bytes();
     for (int i = 0, is_done = 0; goes_on; i++) {
         CHECK(exchange(job, rank) == 0);
         if (rank == 0 && !is_done)
@@ -340,7 +330,7 @@ static int be_honest(gradwire *job, int rank)
     if (rank == 1)
         CHECK(gradwire_wait(job, received) == 0);
     CHECK(gradwire_wait(job, sent) == 0);
-    CHECK(resident_bytes() < resident + GROWTH_MAX);
+    CHECK(gw_test_resident_bytes() < resident + GROWTH_MAX);
     CHECK(is_unharmed(job, rank) == 0);
     CHECK((rank == 1 ? gradwire_send(job, &well, 1, 0, WELL)
                      : gradwire_receive(job, &goes_on, 1, 1, WELL)) == 0);
@@ -355,10 +345,10 @@ static int be_answered(gradwire *job, int rank)
     static unsigned char own[BYTES];
     struct gradwire_call_options terms = bounded(NULL);
     gradwire_call sent;
-    size_t resident = resident_bytes();
+    size_t resident = gw_test_resident_bytes();
     CHECK(gradwire_send_with(job, own, BYTES, LIAR, TO_LIAR, &terms, &sent) == 0);
     CHECK(gradwire_wait(job, sent) == GRADWIRE_ERR_PEER);
-    CHECK(resident_bytes() < resident + GROWTH_MAX);
+    CHECK(gw_test_resident_bytes() < resident + GROWTH_MAX);
     CHECK(strcmp(gradwire_last_error(), "rank 2 is lost") == 0);
     return 0;
 }

@@ -76,10 +76,9 @@ static int open_udp(const struct gw_datapath_cfg *cfg, struct gw_datapath **out,
 static void unlisten(struct gw_datapath *datapath, uint16_t peer)
 {
     struct gw_udp *udp = gw_udp_of(datapath);
-    const struct gw_udp_group *group = gw_udp_group_of(udp, peer);
-    if (!group)
+    struct gw_udp_source *source = gw_udp_source_of(udp, peer);
+    if (!source)
         return;
-    struct gw_udp_source *source = &udp->sources[1 + (group - udp->groups)];
     close(source->fd);
     source->fd = -1;
     while (udp->sources[udp->source_count - 1].fd < 0)
@@ -97,8 +96,10 @@ static void listen_to_group(struct gw_datapath *datapath, uint16_t peer,
     int fd = i < GW_DATAPATH_FDS_MAX ? gw_sock_open_group(group, udp->base.cfg.buffer_bytes) : -1;
     if (fd < 0)
         return;
-    udp->groups[i - 1] = (struct gw_udp_group){.peer = peer, .address = address, .cookie = cookie};
-    udp->sources[i] = (struct gw_udp_source){.fd = fd};
+    udp->sources[i] = (struct gw_udp_source){
+        .fd = fd,
+        .group = {.peer = peer, .address = address, .cookie = cookie},
+    };
     if (i == udp->source_count)
         udp->source_count++;
 }
@@ -108,7 +109,7 @@ static bool misses_group(struct gw_datapath *datapath, uint16_t *peer)
     struct gw_udp *udp = gw_udp_of(datapath);
     bool misses = false;
     for (uint32_t i = 1; i < udp->source_count && !misses; i++) {
-        struct gw_udp_group *group = &udp->groups[i - 1];
+        struct gw_udp_group *group = &udp->sources[i].group;
         misses =
             udp->sources[i].fd >= 0 && group->missed > MISSED_MIN && group->missed > group->heard;
         group->heard = group->missed = 0;
@@ -123,7 +124,7 @@ static void close_udp(struct gw_datapath *datapath)
     gw_udp_tx_fini(udp);
     gw_udp_rx_fini(udp);
     while (udp->source_count > 1)
-        unlisten(datapath, udp->groups[udp->source_count - 2].peer);
+        unlisten(datapath, udp->sources[udp->source_count - 1].group.peer);
     gw_sock_close_row(udp->fds, udp->base.cfg.entropies);
     gw_datapath_fini(&udp->base);
     free(udp);

@@ -69,12 +69,6 @@ struct gw_udp_rx {
     uint8_t linear[GW_UDP_DATAGRAM_MAX];
 };
 
-/* A socket that receives. */
-struct gw_udp_source {
-    int fd;         /* -1: there is none */
-    uint32_t drops; /* by the kernel, as it counted them last */
-};
-
 /* A multicast group that we listen to. */
 struct gw_udp_group {
     uint16_t peer;          /* the neighbour that sends to it: no other group's */
@@ -83,16 +77,22 @@ struct gw_udp_group {
     uint64_t cookie;
 };
 
+/* A socket that receives. */
+struct gw_udp_source {
+    int fd;                    /* -1: there is none */
+    uint32_t drops;            /* by the kernel, as it counted them last */
+    struct gw_udp_group group; /* of all but our own */
+};
+
 struct gw_udp {
     struct gw_datapath base;
     bool segments; /* the kernel cuts trains */
     struct gw_tx_faults faults;
     int fds[GW_DATAPATH_ENTROPIES_MAX];
-    struct gw_udp_source sources[GW_DATAPATH_FDS_MAX];  /* fds[0], and those of groups */
-    uint32_t source_count;                              /* with those between that are none */
-    uint32_t source;                                    /* the one that something came from last */
-    uint32_t in_a_row;                                  /* trains from it */
-    struct gw_udp_group groups[GW_DATAPATH_GROUPS_MAX]; /* sources[1 + i] is of groups[i] */
+    struct gw_udp_source sources[GW_DATAPATH_FDS_MAX]; /* fds[0], and those of groups */
+    uint32_t source_count;                             /* with those between that are none */
+    uint32_t source;                                   /* the one that something came from last */
+    uint32_t in_a_row;                                 /* trains from it */
     struct gw_udp_tx tx;
     struct gw_udp_rx rx;
 };
@@ -102,12 +102,12 @@ static inline struct gw_udp *gw_udp_of(struct gw_datapath *datapath)
     return (struct gw_udp *)datapath;
 }
 
-/* The group of a neighbour, or NULL. */
-static inline struct gw_udp_group *gw_udp_group_of(struct gw_udp *udp, uint16_t peer)
+/* What a neighbour's group comes by, or NULL. */
+static inline struct gw_udp_source *gw_udp_source_of(struct gw_udp *udp, uint16_t peer)
 {
     for (uint32_t i = 1; i < udp->source_count; i++)
-        if (udp->sources[i].fd >= 0 && udp->groups[i - 1].peer == peer)
-            return &udp->groups[i - 1];
+        if (udp->sources[i].fd >= 0 && udp->sources[i].group.peer == peer)
+            return &udp->sources[i];
     return NULL;
 }
 

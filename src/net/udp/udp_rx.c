@@ -30,7 +30,7 @@ struct arrival {
     struct gw_udp_group *group;          /* by which it came; NULL: by none */
     uint64_t cookie;                     /* in all its packets */
     const struct gw_datapath_peer *peer; /* NULL: not known yet */
-    struct gw_udp_group *missed;         /* by which its results could have come; NULL: by none */
+    struct gw_udp_source *missed;        /* by which its results could have come; NULL: by none */
 };
 
 static uint8_t *place_bytes(const struct gw_udp *udp, uint32_t i)
@@ -164,7 +164,7 @@ static struct gw_pkt *take(struct gw_udp *udp, const struct arrival *arrival,
         return NULL;
     }
     if (arrival->missed && pkt->q.kind == GW_PKT_PARAM)
-        arrival->missed->missed++;
+        arrival->missed->group.missed++;
     return pkt;
 }
 
@@ -180,7 +180,7 @@ static uint32_t take_alike(struct gw_udp *udp, const struct arrival *arrival,
     if (arrival->group)
         arrival->group->heard += count;
     else if (arrival->missed && datagram->before && datagram->before->q.kind == GW_PKT_PARAM)
-        arrival->missed->missed += count;
+        arrival->missed->group.missed += count;
     return count;
 }
 
@@ -257,8 +257,7 @@ static int receive_from(struct gw_udp *udp, struct gw_udp_source *source, struct
     arrival->segment = news.segment && news.segment < got ? news.segment : (uint32_t)got;
     /* The DSCP is the class alone where the signal has come otherwise. */
     arrival->tos = news.option ? (uint8_t)(news.option << 2 | gw_wire_tos_ecn(news.tos)) : news.tos;
-    uint32_t number = (uint32_t)(source - udp->sources);
-    arrival->group = number ? &udp->groups[number - 1] : NULL;
+    arrival->group = source != &udp->sources[0] ? &source->group : NULL;
     return 1;
 }
 
@@ -311,7 +310,7 @@ int gw_udp_receive(struct gw_datapath *datapath, gw_time now, struct gw_datapath
         udp->base.stats.rx_copied += count;
     }
     train->peer = (uint16_t)arrival.peer->rx_cookie; /* its number, whatever it sent to */
-    arrival.missed = arrival.group ? NULL : gw_udp_group_of(udp, train->peer);
+    arrival.missed = arrival.group ? NULL : gw_udp_source_of(udp, train->peer);
     struct gw_datagram datagram = any_of(udp, &arrival);
     for (uint32_t i = 0; i < count; i++) {
         struct gw_pkt *pkt = take(udp, &arrival, &datagram, i, now);

@@ -1,9 +1,6 @@
 /* Memory of a process: what nobody uses costs none. */
 #include "support.h"
 
-#include <stdio.h>
-#include <unistd.h>
-
 #include "net/node_memory.h"
 
 enum {
@@ -11,23 +8,13 @@ enum {
     SIZE = 1500,
 };
 
-static size_t resident_bytes(void)
-{
-    unsigned long all, resident;
-    FILE *file = fopen("/proc/self/statm", "r");
-    assert_non_null(file);
-    assert_int_equal(fscanf(file, "%lu %lu", &all, &resident), 2);
-    fclose(file);
-    return resident * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 static void node_memory_open__takes_no_page_that_is_not_used(void **state)
 {
     (void)state;
     struct gw_node_memory memory;
-    size_t before = resident_bytes();
+    size_t before = gw_test_resident_bytes();
     assert_int_equal(gw_node_memory_open(&memory, PACKETS, SIZE), 0);
-    assert_true(resident_bytes() < before + (size_t)PACKETS * SIZE / 4);
+    assert_true(gw_test_resident_bytes() < before + (size_t)PACKETS * SIZE / 4);
     for (uint32_t i = 0; i < PACKETS; i++) { /* and all of it is there */
         struct gw_pkt *pkt = gw_pkt_claim(&memory.pool);
         assert_non_null(pkt);
@@ -37,7 +24,7 @@ static void node_memory_open__takes_no_page_that_is_not_used(void **state)
     }
     assert_null(gw_pkt_claim(&memory.pool));
     assert_int_equal(gw_buf_claim(&memory.bufs), GW_BUF_NONE);
-    assert_true(resident_bytes() >= before + (size_t)PACKETS * SIZE);
+    assert_true(gw_test_resident_bytes() >= before + (size_t)PACKETS * SIZE);
     gw_node_memory_close(&memory);
 }
 
