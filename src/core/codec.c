@@ -332,16 +332,8 @@ static bool may_be_alike(const struct gw_pkt *pkt, uint32_t seq)
 bool gw_codec_encode_like(const struct gw_pkt *pkt, const struct gw_pkt *like,
                           const uint8_t *like_hdr, uint8_t *hdr)
 {
-    enum {
-        SRC = offsetof(struct gw_pkt, src),
-        SEQ = offsetof(struct gw_pkt, seq),
-    };
-    bool is_like = may_be_alike(like, like->seq) && may_be_alike(like, pkt->seq) &&
-                   pkt->q.kind == like->q.kind && pkt->q.flags == like->q.flags &&
-                   pkt->q.class == like->q.class && pkt->q.ecn == like->q.ecn &&
-                   memcmp(&pkt->src, &like->src, SEQ - SRC) == 0 && pkt->entropy == like->entropy &&
-                   memcmp(&pkt->agg, &like->agg, sizeof(pkt->agg)) == 0;
-    if (!is_like)
+    if (!may_be_alike(like, like->seq) || !may_be_alike(like, pkt->seq) ||
+        !gw_pkt_is_alike(pkt, like) || pkt->entropy != like->entropy)
         return false;
     gw_wire_write_like(hdr, like_hdr, pkt->seq);
     if (pkt->q.kind != GW_PKT_DATA)

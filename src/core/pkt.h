@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "base/time.h"
@@ -381,6 +382,17 @@ static inline struct gw_pkt *gw_pkt_fifo_pop(struct gw_pkt_fifo *fifo,
 static inline uint64_t gw_pkt_mask(const struct gw_pkt *pkt)
 {
     return (uint64_t)pkt->ack.mask[1] << 32 | pkt->ack.mask[0];
+}
+
+/* Whether two packets, of whatever kind, say the same, but for their numbers, places, entropies and
+ * payloads. Their fields lie side by side. */
+static inline bool gw_pkt_is_alike(const struct gw_pkt *a, const struct gw_pkt *b)
+{
+    enum {
+        SAYS = offsetof(struct gw_pkt, seq) - offsetof(struct gw_pkt, q.flags),
+    };
+    return memcmp(&a->q.flags, &b->q.flags, SAYS) == 0 &&
+           memcmp(&a->agg, &b->agg, sizeof(a->agg)) == 0;
 }
 
 /* Whether packet number `a` comes before `b`. Numbers wrap: the two are less than 2^31 apart. */

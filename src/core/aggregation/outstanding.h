@@ -227,25 +227,31 @@ static inline void gw_outstanding_note_answer(struct gw_outstanding *out, uint32
         out->longest_answer -= out->longest_answer / FORGETS;
 }
 
-/* The result of a fragment that is out has come. */
-static inline void gw_outstanding_finish(struct gw_outstanding *out, uint32_t seq, gw_time now)
+/* The results of `count` fragments that are out have come, from `seq` on: of one, or of some from
+ * the expected one on when nothing has been overtaken. */
+static inline void gw_outstanding_finish(struct gw_outstanding *out, uint32_t seq, uint32_t count,
+                                         gw_time now)
 {
-    if (out->is_timing && out->timed == seq) {
+    if (out->is_timing && out->timed - seq < count) {
         out->is_timing = false;
-        gw_outstanding_note_trip(out, now - *gw_outstanding_sent_at(out, seq));
+        gw_outstanding_note_trip(out, now - *gw_outstanding_sent_at(out, out->timed));
     }
-    if (gw_seq_before(out->newest, seq)) /* else what came first was lost, there or back */
-        gw_outstanding_note_answer(out, seq, now);
+    for (uint32_t at = seq; at != seq + count; at++) {
+        *gw_outstanding_note(out, at) |= GW_NOTE_DONE;
+        if (!gw_seq_before(out->newest, at))
+            continue; /* what came first was lost, there or back */
+        gw_outstanding_note_answer(out, at, now);
+        out->newest = at;
+    }
     if (out->may_probe)
-        gw_patience_result(&out->patience, now - out->progress_at, out->cfg.max);
-    *gw_outstanding_note(out, seq) |= GW_NOTE_DONE;
-    out->ahead++;
-    out->credit++;
-    if (gw_seq_before(out->newest, seq))
-        out->newest = seq;
-    out->in_a_row++;
-    out->behind_count += !gw_seq_before(seq, out->behind);
-    out->results_since++;
+        gw_patience_result(&out->patience, now - out->progress_at, count, out->cfg.max);
+    else if (out->cfg.probe && count > 1)
+        gw_patience_result(&out->patience, 0, count - 1, out->cfg.max);
+    out->ahead += count;
+    out->credit += count;
+    out->in_a_row += count;
+    out->behind_count += gw_seq_before(seq, out->behind) ? 0 : count;
+    out->results_since += count;
     out->progress_at = now;
     out->timeouts = out->probes = 0;
     out->may_probe = out->cfg.probe != 0;

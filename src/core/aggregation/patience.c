@@ -32,14 +32,16 @@ void gw_patience_note(struct gw_patience *patience, gw_time waited)
     patience->mean += (waited >> MEAN_SHIFT) - (patience->mean >> MEAN_SHIFT);
 }
 
-void gw_patience_result(struct gw_patience *patience, gw_time waited, uint32_t window)
+void gw_patience_result(struct gw_patience *patience, gw_time waited, uint32_t count,
+                        uint32_t window)
 {
     if (waited > patience->longest)
         patience->longest = waited;
-    if (++patience->results < window)
+    patience->results += count;
+    if (patience->results < window)
         return;
     gw_patience_note(patience, patience->longest);
-    patience->results = 0;
+    patience->results -= window;
     patience->longest = 0;
 }
 

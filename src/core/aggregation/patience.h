@@ -41,8 +41,10 @@ void gw_patience_init(struct gw_patience *patience, gw_time least, gw_time most)
 /* Somebody was waited for so long, in vain or not. */
 void gw_patience_note(struct gw_patience *patience, gw_time waited);
 
-/* A result came so long after the one before it, of `window` between two samples. */
-void gw_patience_result(struct gw_patience *patience, gw_time waited, uint32_t window);
+/* `count` results came at once, so long after the one before them; of `window` between two samples,
+ * which is no less than `count`. */
+void gw_patience_result(struct gw_patience *patience, gw_time waited, uint32_t count,
+                        uint32_t window);
 
 /* How long to wait. */
 gw_time gw_patience_of(const struct gw_patience *patience);

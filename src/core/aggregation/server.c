@@ -311,9 +311,8 @@ static void server_gradient(struct gw_server *server, struct gw_pkt *pkt, gw_tim
     gw_server_deadline_heard(server, fragment, from, pkt->agg_flags & GW_AGG_RESEND, now);
 }
 
-static void server_input(struct gw_app *app, struct gw_pkt *pkt, gw_time now)
+static void take(struct gw_server *server, struct gw_pkt *pkt, gw_time now)
 {
-    struct gw_server *server = (struct gw_server *)app;
     bool was_idle = server->open == 0;
     uint64_t results = server->stats.results, added = server->added;
     server_gradient(server, pkt, now);
@@ -326,7 +325,14 @@ static void server_input(struct gw_app *app, struct gw_pkt *pkt, gw_time now)
         gw_server_deadline_restart(server, has_result, now);
     gw_server_arm_quiet(server);
     gw_server_deadline_arm(server);
-    gw_pkt_release(app->pool, pkt);
+}
+
+static void server_input(struct gw_app *app, struct gw_pkt **pkts, uint32_t count, gw_time now)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        take((struct gw_server *)app, pkts[i], now);
+        gw_pkt_release(app->pool, pkts[i]);
+    }
 }
 
 static const struct gw_app_ops server_app_ops = {

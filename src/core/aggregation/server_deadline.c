@@ -377,7 +377,7 @@ static void note_result(struct gw_server *server, const struct gw_fragment *frag
     struct gw_deadline *deadline = &server->deadline;
     bool is_next = deadline->result_at != GW_TIME_NEVER && deadline->result_key == fragment->key;
     if (is_next && deadline->asked_at == GW_TIME_NEVER)
-        gw_patience_result(&deadline->patience, now - deadline->result_at, server->positions);
+        gw_patience_result(&deadline->patience, now - deadline->result_at, 1, server->positions);
     deadline->result_at = now;
     deadline->result_key = fragment->key;
 }

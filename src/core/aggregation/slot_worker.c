@@ -227,15 +227,17 @@ static struct gw_row_tensor *awaited_by(struct gw_slot_worker *worker, const str
     return work;
 }
 
-static void slot_worker_input(struct gw_app *app, struct gw_pkt *pkt, gw_time now)
+static void slot_worker_input(struct gw_app *app, struct gw_pkt **pkts, uint32_t count, gw_time now)
 {
     struct gw_slot_worker *worker = (struct gw_slot_worker *)app;
-    struct gw_row_tensor *work = awaited_by(worker, pkt);
-    if (work)
-        take_result(worker, work, pkt, now);
-    if (gw_app_is_announced(app) && gw_tensor_row_count(&worker->row) == 0)
-        gw_app_idle(app, now);
-    gw_pkt_release(app->pool, pkt);
+    for (uint32_t i = 0; i < count; i++) {
+        struct gw_row_tensor *work = awaited_by(worker, pkts[i]);
+        if (work)
+            take_result(worker, work, pkts[i], now);
+        if (gw_app_is_announced(app) && gw_tensor_row_count(&worker->row) == 0)
+            gw_app_idle(app, now);
+        gw_pkt_release(app->pool, pkts[i]);
+    }
     slot_worker_wake(worker);
 }
 

@@ -97,6 +97,15 @@ static inline uint32_t gw_tensor_row_values(const struct gw_tensor_row *row,
     return left < row->values ? (uint32_t)left : row->values;
 }
 
+/* The tensor's fragments from its fragment `seq` on that have all their elements: all, or all but
+ * the last. */
+static inline uint32_t gw_tensor_row_whole(const struct gw_tensor_row *row,
+                                           const struct gw_row_tensor *tensor, uint32_t seq)
+{
+    uint64_t left = tensor->tensor.count - (uint64_t)(seq - tensor->first) * row->values;
+    return (uint32_t)(left / row->values);
+}
+
 /* Bytes of the tensor before its fragment `seq`. */
 static inline size_t gw_tensor_row_offset(const struct gw_tensor_row *row,
                                           const struct gw_row_tensor *tensor, uint32_t seq)

@@ -45,7 +45,7 @@ void gw_worker_fail(struct gw_worker *worker, uint32_t reason, uint32_t about, g
 }
 
 /* Moves `expected` over all fragments that have results, and ends the tensors that are complete. */
-static void advance(struct gw_worker *worker, gw_time now)
+static inline __attribute__((always_inline)) void advance(struct gw_worker *worker, gw_time now)
 {
     while (gw_outstanding_advance(&worker->out)) {
         worker->stats.cuts += gw_agg_congestion_advance(&worker->cc, &worker->out);
@@ -90,20 +90,27 @@ static void has_lost(struct gw_worker *worker)
         worker->stats.cuts += gw_agg_congestion_lost(&worker->cc, &worker->out);
 }
 
-static void take_result(struct gw_worker *worker, struct gw_row_tensor *work, struct gw_pkt *pkt,
-                        gw_time now)
+/* What the first results of each of some fragments are to the tensor: a run (run_of()), or one.
+ * Inline, so that there is code of its own for one. */
+static inline __attribute__((always_inline)) void take_results(struct gw_worker *worker,
+                                                               struct gw_row_tensor *work,
+                                                               struct gw_pkt **pkts, uint32_t count,
+                                                               gw_time now)
 {
+    const struct gw_pkt *pkt = pkts[0];
     bool had_timeout = worker->out.timeouts > 0;
-    worker->stats.results++;
-    count_contributors(worker, work, pkt);
-    gw_worker_values_store(&worker->values, work, pkt);
-    gw_worker_values_agree(&worker->values, pkt->seq, pkt->scale);
+    worker->stats.results += count;
+    for (uint32_t i = 0; i < count; i++) {
+        count_contributors(worker, work, pkts[i]);
+        gw_worker_values_store(&worker->values, work, pkts[i]);
+        gw_worker_values_agree(&worker->values, pkts[i]->seq, pkts[i]->scale);
+    }
     if (gw_agg_result_lacks(pkt->agg.bitmap)) /* maybe this worker, who has just sent it */
         gw_outstanding_time_not(&worker->out, pkt->seq);
-    gw_outstanding_finish(&worker->out, pkt->seq, now);
+    gw_outstanding_finish(&worker->out, pkt->seq, count, now);
     if (had_timeout) /* the next one is not doubled any more */
         gw_app_arm_by(&worker->app, gw_outstanding_deadline(&worker->out, now));
-    work->results++;
+    work->results += count;
     worker->result_at = now;
     if (pkt->agg_flags & GW_AGG_COLLISION)
         worker->stats.remaps +=
@@ -116,10 +123,39 @@ static void take_result(struct gw_worker *worker, struct gw_row_tensor *work, st
             has_lost(worker);
     }
     gw_agg_congestion_update(&worker->cc, &worker->out);
-    gw_result_log_keep(&worker->log, pkt);
-    /* Who has sent a fragment has all that is a window behind it. */
-    if (gw_agg_result_lacks(pkt->agg.bitmap) == 0)
-        gw_result_log_drop(&worker->log, pkt->seq - worker->out.cfg.max - 1);
+    for (uint32_t i = 0; i < count; i++) {
+        gw_result_log_keep(&worker->log, pkts[i]);
+        /* Who has sent a fragment has all that is a window behind it. */
+        if (gw_agg_result_lacks(pkts[i]->agg.bitmap) == 0)
+            gw_result_log_drop(&worker->log, pkts[i]->seq - worker->out.cfg.max - 1);
+    }
+}
+
+/*
+ * How many of the packets, of which the first is the result of a fragment of `work` that is out,
+ * are a run: what they change together is what each would change after the other. They begin with
+ * the expected fragment and follow one another, nothing came before its turn or was overtaken, none
+ * was lost or waited for until a timeout, and all say the same: that they are sums of all workers.
+ */
+static uint32_t run_of(const struct gw_worker *worker, const struct gw_row_tensor *work,
+                       struct gw_pkt **pkts, uint32_t count)
+{
+    const struct gw_outstanding *out = &worker->out;
+    const struct gw_pkt *first = pkts[0];
+    uint32_t whole = gw_tensor_row_whole(&worker->row, work, first->seq), run = 0;
+    bool may_run = first->seq == out->expected && out->ahead == 0 && !out->was_overtaken &&
+                   out->timeouts == 0 && !gw_seq_before(out->next, worker->early_end) &&
+                   !gw_result_log_owes(&worker->log) && worker->cc.halving != GW_AGG_HALVE_ALONE &&
+                   !(first->agg_flags & (GW_AGG_ECN | GW_AGG_COLLISION)) &&
+                   first->q.ecn != GW_ECN_CE && gw_agg_result_lacks(first->agg.bitmap) == 0;
+    if (!may_run)
+        return 1;
+    count = count < whole ? count : whole;
+    count = count < gw_outstanding_count(out) ? count : gw_outstanding_count(out);
+    while (run < count && pkts[run]->seq == first->seq + run && gw_pkt_is_alike(pkts[run], first) &&
+           !(*gw_outstanding_note(out, first->seq + run) & GW_NOTE_LOST))
+        run++;
+    return run ? run : 1;
 }
 
 void gw_worker_skip(struct gw_worker *worker, gw_time now)
@@ -135,7 +171,7 @@ void gw_worker_skip(struct gw_worker *worker, gw_time now)
         if (fits) {
             worker->stats.skipped++;
             gw_outstanding_pass_next(&worker->out, now);
-            take_result(worker, work, &pkt, now);
+            take_results(worker, work, &(struct gw_pkt *){&pkt}, 1, now);
         } else {
             worker->stats.stale++;
         }
@@ -156,17 +192,34 @@ static inline bool is_news(const struct gw_worker *worker, const struct gw_row_t
            pkt->agg.values == gw_tensor_row_values(&worker->row, work, pkt->seq);
 }
 
-static void worker_input(struct gw_app *app, struct gw_pkt *pkt, gw_time now)
+/* Takes the first of the packets, and what is a run with it; returns how many. */
+static uint32_t take(struct gw_worker *worker, struct gw_pkt **pkts, uint32_t count, gw_time now)
 {
-    struct gw_worker *worker = (struct gw_worker *)app;
+    struct gw_pkt *pkt = pkts[0];
     struct gw_row_tensor *work = gw_outstanding_has(&worker->out, pkt->seq)
                                      ? gw_tensor_row_find(&worker->row, pkt->seq)
                                      : NULL;
-    if (work && is_news(worker, work, pkt))
-        take_result(worker, work, pkt, now);
-    else
+    if (!work || !is_news(worker, work, pkt)) {
         gw_worker_take_other(worker, work, pkt, now);
-    gw_pkt_release(app->pool, pkt);
+        return 1;
+    }
+    uint32_t run = count > 1 ? run_of(worker, work, pkts, count) : 1;
+    if (run > 1)
+        take_results(worker, work, pkts, run, now);
+    else
+        take_results(worker, work, pkts, 1, now);
+    return run;
+}
+
+static void worker_input(struct gw_app *app, struct gw_pkt **pkts, uint32_t count, gw_time now)
+{
+    struct gw_worker *worker = (struct gw_worker *)app;
+    for (uint32_t i = 0; i < count;) {
+        i += take(worker, pkts + i, count - i, now);
+        gw_worker_skip(worker, now);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        gw_pkt_release(app->pool, pkts[i]);
     if (gw_app_is_announced(app) && !gw_worker_has_work(worker))
         gw_app_idle(app, now);
     gw_worker_wake(worker, now);

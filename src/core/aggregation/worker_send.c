@@ -41,8 +41,8 @@ static void write_place(const struct gw_worker *worker, struct gw_pkt *pkt)
 }
 
 /* Writes the payload of the packet's fragment, and says whether it is raw. */
-static void fill_payload(struct gw_worker *worker, const struct gw_row_tensor *work,
-                         struct gw_pkt *pkt)
+static inline __attribute__((always_inline)) void
+fill_payload(struct gw_worker *worker, const struct gw_row_tensor *work, struct gw_pkt *pkt)
 {
     uint8_t *note = gw_outstanding_note(&worker->out, pkt->seq);
     if (worker->cfg.proactive && !(*note & GW_NOTE_RAW) &&
@@ -119,9 +119,54 @@ static struct gw_pkt *worker_emit(struct gw_endpoint *ep, struct gw_sender *send
     return pkt;
 }
 
+/* How many new fragments may follow the one that has just been filled: of the same length, in the
+ * same train. If that is a new one, nothing else goes before them. */
+static uint32_t room_behind(const struct gw_worker *worker, const struct gw_row_tensor *work,
+                            const struct gw_pkt *pkt)
+{
+    const struct gw_outstanding *out = &worker->out;
+    if (pkt->agg_flags & GW_AGG_RESEND || out->next - work->first == work->fragments ||
+        gw_seq_before(out->next, worker->early_end))
+        return 0;
+    uint32_t room = worker->cc.end - out->next, train = worker->app.train;
+    uint32_t of_train = train - (out->next - worker->train_first) % train;
+    uint32_t whole = gw_tensor_row_whole(&worker->row, work, out->next);
+    room = room < whole ? room : whole;
+    room = room < of_train ? room : of_train;
+    return room < worker->app.sender.train_left ? room : worker->app.sender.train_left;
+}
+
+static uint32_t worker_extend(struct gw_endpoint *ep, struct gw_sender *sender,
+                              struct gw_pkt **pkts, uint32_t max, gw_time now)
+{
+    struct gw_worker *worker = (struct gw_worker *)sender;
+    const struct gw_row_tensor *work = gw_tensor_row_find(&worker->row, pkts[0]->seq);
+    uint32_t end = work ? 1 + room_behind(worker, work, pkts[0]) : 1, count = 1;
+    (void)ep;
+    end = end < max ? end : max;
+    while (count < end) {
+        struct gw_pkt *pkt = gw_app_claim(&worker->app);
+        if (!pkt || !gw_app_claim_buf(&worker->app, pkt))
+            break;
+        uint32_t seq = gw_outstanding_take_next(&worker->out, now);
+        gw_app_pkt_like(&worker->app, pkt, pkts[0], seq);
+        if (worker->cfg.offers_exponents)
+            pkt->scale = gw_worker_values_offer(&worker->values, seq);
+        pkt->agg_flags = gw_agg_congestion_says(&worker->cc, &worker->out, seq, false);
+        pkt->index = gw_agg_index_of(&worker->index, seq);
+        fill_payload(worker, work, pkt);
+        pkts[count++] = pkt;
+    }
+    worker->stats.sent += count - 1;
+    if (count > 1 && gw_worker_is_between_trains(worker))
+        gw_app_end_train(&worker->app);
+    return count;
+}
+
 const struct gw_sender_ops gw_worker_sender_ops = {
     .can_send = worker_can_send,
     .emit = worker_emit,
+    .extend = worker_extend,
 };
 
 void gw_worker_wake(struct gw_worker *worker, gw_time now)

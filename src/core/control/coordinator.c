@@ -34,9 +34,8 @@ static bool is_possible(const struct gw_pkt *pkt)
     }
 }
 
-static void coordinator_input(struct gw_app *app, struct gw_pkt *pkt, gw_time now)
+static void take(struct gw_coordinator *co, const struct gw_pkt *pkt, gw_time now)
 {
-    struct gw_coordinator *co = (struct gw_coordinator *)app;
     switch (is_possible(pkt) ? (enum gw_job_op)pkt->agg_flags : GW_JOB_OPS) {
     case GW_JOB_JOIN:
         gw_coordinator_join(co, pkt, now);
@@ -53,7 +52,14 @@ static void coordinator_input(struct gw_app *app, struct gw_pkt *pkt, gw_time no
     default:
         co->stats.stray++;
     }
-    gw_pkt_release(app->pool, pkt);
+}
+
+static void coordinator_input(struct gw_app *app, struct gw_pkt **pkts, uint32_t count, gw_time now)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        take((struct gw_coordinator *)app, pkts[i], now);
+        gw_pkt_release(app->pool, pkts[i]);
+    }
 }
 
 /* Looks for a worker that is silent for too long; true when that ended the epoch. */

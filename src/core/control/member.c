@@ -211,10 +211,12 @@ static void take(struct gw_member *member, const struct gw_pkt *pkt, gw_time now
     }
 }
 
-static void member_input(struct gw_app *app, struct gw_pkt *pkt, gw_time now)
+static void member_input(struct gw_app *app, struct gw_pkt **pkts, uint32_t count, gw_time now)
 {
-    take((struct gw_member *)app, pkt, now);
-    gw_pkt_release(app->pool, pkt);
+    for (uint32_t i = 0; i < count; i++) {
+        take((struct gw_member *)app, pkts[i], now);
+        gw_pkt_release(app->pool, pkts[i]);
+    }
 }
 
 /* Its worker has failed by itself. */

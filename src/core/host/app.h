@@ -9,8 +9,8 @@
  *   2. Set `ops` and `job`, and `sender.class`. An application that has data to send sets
  *      `sender.ops` too (egress.h). Then attach: from then on `ep`, `pool`, `hdr` and `train` say
  *      what the endpoint is.
- *   3. input() takes a packet of the job and releases it into `pool`. expire() comes when the timer
- *      fires, of which there is one: gw_app_arm(). Neither sends. What is to be sent waits until
+ *   3. input() takes packets of the job and releases them into `pool`. expire() comes when the
+ * timer fires, of which there is one: gw_app_arm(). Neither sends. What is to be sent waits until
  *      emit() is asked for it, after gw_app_wake(); what belongs to job control is queued at once:
  *      gw_app_job_pkt(), then gw_app_control().
  *   4. emit() takes a packet with gw_app_claim() and fills it with gw_app_pkt().
@@ -41,8 +41,8 @@ struct gw_app {
     struct gw_sender sender;
     const struct gw_app_ops {
         enum gw_app_role role;
-        /* A packet of the job arrived; the application takes it. */
-        void (*input)(struct gw_app *app, struct gw_pkt *pkt, gw_time now);
+        /* Packets of the job arrived, one after the other; the application takes them. */
+        void (*input)(struct gw_app *app, struct gw_pkt **pkts, uint32_t count, gw_time now);
         /* Its timer fired; it must move the timer behind `now` or disarm it. */
         void (*expire)(struct gw_app *app, gw_time now);
     } * ops;
@@ -138,6 +138,20 @@ static inline bool gw_app_claim_buf(const struct gw_app *app, struct gw_pkt *pkt
  */
 void gw_app_pkt(struct gw_app *app, struct gw_pkt *pkt, uint32_t dst, uint32_t seq,
                 uint32_t values);
+
+/* The same for another packet of the train, towards the same, that is filled like `before` but for
+ * its number and its buffer. */
+static inline void gw_app_pkt_like(struct gw_app *app, struct gw_pkt *pkt,
+                                   const struct gw_pkt *before, uint32_t seq)
+{
+    uint32_t buf = pkt->buf;
+    GW_DEBUG_ASSERT(app->sender.train_left > 0 && seq != app->head);
+    app->sender.train_left--;
+    *pkt = *before;
+    pkt->q.flags = 0;
+    pkt->seq = seq;
+    pkt->buf = buf;
+}
 
 /* The packet just filled is the last of its train. */
 static inline void gw_app_end_train(struct gw_app *app)

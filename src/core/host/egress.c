@@ -110,6 +110,8 @@ static uint32_t ring_output(struct gw_endpoint *ep, struct gw_egress *egress, ui
             struct gw_pkt *pkt = ops->emit(ep, sender, now);
             if (pkt)
                 pkts[count++] = pkt;
+            if (pkt && ops->extend && sender->train_left && count < max)
+                count += ops->extend(ep, sender, pkts + count - 1, max - count + 1, now) - 1;
             can_send = pkt && ops->can_send(ep, sender, now);
             if (sender->train_left == 0)
                 break;

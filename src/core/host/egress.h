@@ -20,6 +20,11 @@ struct gw_sender {
         bool (*can_send)(const struct gw_endpoint *ep, const struct gw_sender *sender, gw_time now);
         /* The next packet, or NULL when the pool is empty; it then sees to being woken itself. */
         struct gw_pkt *(*emit)(struct gw_endpoint *ep, struct gw_sender *sender, gw_time now);
+        /* More packets of the same train, those that emit() would give next one after the other,
+         * behind pkts[0], which it has just given; at most until `max` are there. Returns how many
+         * there are. NULL: only emit() gives any. */
+        uint32_t (*extend)(struct gw_endpoint *ep, struct gw_sender *sender, struct gw_pkt **pkts,
+                           uint32_t max, gw_time now);
     } * ops;
     struct gw_sender *ring_next; /* of the same port and class that wants to send */
     uint32_t rank;               /* lower goes first within a class; 0 for most */

@@ -135,17 +135,30 @@ static struct gw_app *find_app(struct gw_endpoint *ep, const struct gw_pkt *pkt)
     return ep->last_app = ep->apps[index];
 }
 
-/* Hands the packet to the application of its job; false: there is none. */
-static bool app_input(struct gw_endpoint *ep, struct gw_pkt *pkt, gw_time now)
+/* Whether values are for the same application as others; job control goes by its operation. */
+static bool is_for_same(const struct gw_pkt *pkt, const struct gw_pkt *first)
 {
-    struct gw_app *app = find_app(ep, pkt);
+    return pkt->q.kind == first->q.kind && pkt->q.kind != GW_PKT_JOB && pkt->flow == first->flow &&
+           pkt->dst == first->dst && !((pkt->agg_flags ^ first->agg_flags) & GW_AGG_SLOT);
+}
+
+/* Hands the first packets to the application of their job, as far as they are for the same one;
+ * returns how many. */
+static uint32_t app_input(struct gw_endpoint *ep, struct gw_pkt **pkts, uint32_t count, gw_time now)
+{
+    struct gw_app *app = find_app(ep, pkts[0]);
+    uint32_t taken = 1;
+    while (taken < count && is_for_same(pkts[taken], pkts[0]))
+        taken++;
     /* A gradient for slots has missed its switch. */
-    if (!app || (pkt->q.kind == GW_PKT_GRAD && pkt->agg_flags & GW_AGG_SLOT)) {
-        ep->stats.stray++;
-        return false;
+    if (app && !(pkts[0]->q.kind == GW_PKT_GRAD && pkts[0]->agg_flags & GW_AGG_SLOT)) {
+        app->ops->input(app, pkts, taken, now);
+        return taken;
     }
-    app->ops->input(app, pkt, now);
-    return true;
+    ep->stats.stray += taken;
+    for (uint32_t i = 0; i < taken; i++)
+        gw_pkt_release(ep->pool, pkts[i]);
+    return taken;
 }
 
 static void endpoint_input(struct gw_node *node, uint16_t port, struct gw_pkt **pkts,
@@ -168,9 +181,8 @@ static void endpoint_input(struct gw_node *node, uint16_t port, struct gw_pkt **
             case GW_PKT_GRAD:
             case GW_PKT_PARAM:
             case GW_PKT_JOB:
-                if (app_input(ep, pkt, now))
-                    continue;
-                break;
+                i += app_input(ep, pkts + i, count - i, now) - 1;
+                continue;
             case GW_PKT_ACK:
                 ep->stats.acks_received++;
                 gw_flow_tx_ack(ep, pkt, now);

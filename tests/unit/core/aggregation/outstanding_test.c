@@ -34,7 +34,7 @@ static void fixture_close(struct fixture *f)
 /* The result of the `at`-th fragment comes. True: a loss was found. */
 static bool finish(struct fixture *f, uint32_t at, gw_time now)
 {
-    gw_outstanding_finish(&f->out, FIRST + at, now);
+    gw_outstanding_finish(&f->out, FIRST + at, 1, now);
     while (gw_outstanding_advance(&f->out))
         ;
     return gw_outstanding_detect_loss(&f->out, FIRST + at);
@@ -264,7 +264,7 @@ static void resend__has_room_for_all_that_is_out(void **state)
             gw_outstanding_resend(&f.out, FIRST + round * MAX + i);
         assert_int_equal(f.out.resend.count, MAX);
         for (uint32_t i = 0; i < MAX; i++) {
-            gw_outstanding_finish(&f.out, FIRST + round * MAX + i, 1);
+            gw_outstanding_finish(&f.out, FIRST + round * MAX + i, 1, 1);
             assert_true(gw_outstanding_advance(&f.out));
             gw_outstanding_take_next(&f.out, 1);
         }
@@ -667,7 +667,7 @@ static void expire__probes_when_nothing_has_come_for_longer_than_usual(void **st
     gw_time now = 0;
     fixture_open_probing(&f, 2);
     for (uint32_t i = 0; i < 20 * MAX; i++, now += USUAL) {
-        gw_outstanding_finish(&f.out, FIRST + i, now);
+        gw_outstanding_finish(&f.out, FIRST + i, 1, now);
         assert_true(gw_outstanding_advance(&f.out));
         gw_outstanding_take_next(&f.out, now);
     }

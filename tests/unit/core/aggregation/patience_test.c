@@ -68,9 +68,27 @@ static void patience__goes_by_the_longest_of_a_window(void **state)
     start();
     for (uint32_t i = 0; i < 100 * WINDOW; i++) {
         assert_int_equal(gw_patience_of(&patience) == 40 * GW_MS, i < WINDOW);
-        gw_patience_result(&patience, i % WINDOW == 1 ? 2 * GW_MS : GW_US, WINDOW);
+        gw_patience_result(&patience, i % WINDOW == 1 ? 2 * GW_MS : GW_US, 1, WINDOW);
     }
     assert_in_range(gw_patience_of(&patience), 2 * GW_MS - GW_US, 2 * GW_MS + GW_US);
+}
+
+/* Several at once are the first of them and others right behind it. */
+static void patience__takes_several_results_at_once(void **state)
+{
+    (void)state;
+    struct gw_patience single;
+    start();
+    single = patience;
+    for (uint32_t i = 0; i < 1000; i++) {
+        uint32_t count = 1 + i % WINDOW;
+        gw_time waited = (i * 7919) % 5000 * GW_NS;
+        gw_patience_result(&patience, waited, count, WINDOW);
+        for (uint32_t at = 0; at < count; at++)
+            gw_patience_result(&single, at ? 0 : waited, 1, WINDOW);
+        assert_int_equal(patience.results, single.results);
+        assert_int_equal(gw_patience_of(&patience), gw_patience_of(&single));
+    }
 }
 
 int main(void)
@@ -81,6 +99,7 @@ int main(void)
         cmocka_unit_test(patience__one_long_waiting_counts_as_twice_the_patience),
         cmocka_unit_test(patience__keeps_to_its_limits),
         cmocka_unit_test(patience__goes_by_the_longest_of_a_window),
+        cmocka_unit_test(patience__takes_several_results_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@ enum {
     OTHER = 2,
     JOB = 3,
     MTU = 64,
-    PKTS = 8,
+    PKTS = 16,
     APP_EVENTS = 2,
 };
 
@@ -18,16 +18,19 @@ enum {
 struct recorder {
     struct gw_app app;
     uint32_t count;
+    uint32_t turns; /* in which it got them */
     uint8_t last_op;
 };
 
-static void recorder_input(struct gw_app *app, struct gw_pkt *pkt, gw_time now)
+static void recorder_input(struct gw_app *app, struct gw_pkt **pkts, uint32_t count, gw_time now)
 {
     struct recorder *recorder = (struct recorder *)app;
     (void)now;
-    recorder->count++;
-    recorder->last_op = pkt->agg_flags;
-    gw_pkt_release(app->pool, pkt);
+    recorder->count += count;
+    recorder->turns++;
+    recorder->last_op = pkts[count - 1]->agg_flags;
+    for (uint32_t i = 0; i < count; i++)
+        gw_pkt_release(app->pool, pkts[i]);
 }
 
 /* Counts and fires no more. */
@@ -82,7 +85,7 @@ static void fixture_close(struct fixture *f)
     gw_test_host_close(&f->host);
 }
 
-static void feed(struct fixture *f, uint32_t job, enum gw_pkt_kind kind, uint8_t op)
+static struct gw_pkt *pkt_of(struct fixture *f, uint32_t job, enum gw_pkt_kind kind, uint8_t op)
 {
     struct gw_pkt *pkt = gw_pkt_claim(&f->host.pool);
     assert_non_null(pkt);
@@ -92,6 +95,12 @@ static void feed(struct fixture *f, uint32_t job, enum gw_pkt_kind kind, uint8_t
                            .flow = job,
                            .agg_flags = op,
                            .buf = GW_BUF_NONE};
+    return pkt;
+}
+
+static void feed(struct fixture *f, uint32_t job, enum gw_pkt_kind kind, uint8_t op)
+{
+    struct gw_pkt *pkt = pkt_of(f, job, kind, op);
     gw_node_input(gw_endpoint_node(f->host.endpoint), 0, &pkt, 1, 0);
 }
 
@@ -118,6 +127,37 @@ static void app_input__goes_by_kind_and_operation(void **state)
     assert_true(f.server.count == 1 && f.worker.count == 0);
     feed(&f, JOB, GW_PKT_PARAM, 0);
     assert_true(f.server.count == 1 && f.worker.count == 1);
+    fixture_close(&f);
+}
+
+/* Each application gets what follows one another of its own, and nothing else. */
+static void app_input__hands_over_what_is_for_one_together(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_open(&f);
+    struct gw_pkt *pkts[] = {
+        pkt_of(&f, JOB, GW_PKT_PARAM, 0),
+        pkt_of(&f, JOB, GW_PKT_PARAM, GW_AGG_RAW),
+        pkt_of(&f, JOB, GW_PKT_GRAD, 0),
+        pkt_of(&f, JOB, GW_PKT_PARAM, 0),
+        pkt_of(&f, JOB, GW_PKT_PARAM, GW_AGG_SLOT),
+        pkt_of(&f, JOB, GW_PKT_PARAM, 0),
+        pkt_of(&f, JOB + 1, GW_PKT_PARAM, 0),
+        pkt_of(&f, JOB, GW_PKT_PARAM, 0),
+        pkt_of(&f, JOB, GW_PKT_PARAM, 0),
+        pkt_of(&f, JOB, GW_PKT_JOB, GW_JOB_JOIN),
+        pkt_of(&f, JOB, GW_PKT_JOB, GW_JOB_FAILED),
+        pkt_of(&f, JOB, GW_PKT_PARAM, 0),
+    };
+    pkts[8]->dst = OTHER;
+    gw_node_input(gw_endpoint_node(f.host.endpoint), 0, pkts, 12, 0);
+    assert_int_equal(f.worker.count, 6);
+    assert_int_equal(f.worker.turns, 5);
+    assert_int_equal(f.server.count, 1);
+    assert_int_equal(f.coordinator.count, 1);
+    assert_int_equal(f.member.count, 1);
+    assert_int_equal(gw_endpoint_stats(f.host.endpoint)->stray, 3);
     fixture_close(&f);
 }
 
@@ -361,6 +401,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(app_input__goes_by_kind_and_operation),
+        cmocka_unit_test(app_input__hands_over_what_is_for_one_together),
         cmocka_unit_test(app_input__counts_what_has_no_application),
         cmocka_unit_test(detach__leaves_its_packets_without_application),
         cmocka_unit_test(app_busy__announces_what_begins_then),
