@@ -141,8 +141,9 @@ static void tell(const struct gradwire_options *options, const struct gw_meeting
 
 /* Joins the others' job; the text says why not. */
 static int open_job(struct gw_group *group, struct gradwire_options *options,
-                    const struct gw_meeting *meeting, char *text)
+                    struct gw_meeting *meeting, char *text)
 {
+    gw_meeting_let_go(meeting);
     options->job = meeting->job;
     options->join = options->server ? NULL : meeting->join;
     if (meeting->error[0]) {

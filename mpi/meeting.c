@@ -5,7 +5,9 @@
 #include "meeting.h"
 
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,22 +24,61 @@ static void host_of(const char *text, char *host, size_t room)
     snprintf(host, room, "%.*s", (int)strcspn(text, has_brackets ? "]" : ":,"), text);
 }
 
-/* Our address and a free port on the way to an address, as HOST:PORT. A UDP socket that is
- * connected has both, and nothing is sent. */
-static bool own_name(const struct addrinfo *to, char *name, size_t room)
+static in_port_t *port_of(struct sockaddr_storage *addr)
 {
-    struct sockaddr_storage own;
-    socklen_t length = sizeof(own);
-    char host[NI_MAXHOST], port[NI_MAXSERV];
+    return addr->ss_family == AF_INET6 ? &((struct sockaddr_in6 *)addr)->sin6_port
+                                       : &((struct sockaddr_in *)addr)->sin_port;
+}
+
+/* Our address on the way to another. A UDP socket that is connected has it, and nothing is sent. */
+static bool find_own(const struct addrinfo *to, struct sockaddr_storage *own)
+{
+    socklen_t length = sizeof(*own);
     int fd = socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     bool is_known = fd >= 0 && connect(fd, to->ai_addr, to->ai_addrlen) == 0 &&
-                    getsockname(fd, (struct sockaddr *)&own, &length) == 0 &&
-                    getnameinfo((struct sockaddr *)&own, length, host, sizeof(host), port,
-                                sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) == 0;
+                    getsockname(fd, (struct sockaddr *)own, &length) == 0;
     if (fd >= 0)
         close(fd);
+    return is_known;
+}
+
+/* Gives our address a free port, and holds that where the job will take it: at all addresses, or at
+ * this one alone. */
+static bool hold_port(struct sockaddr_storage *own, bool is_alone, struct gw_meeting *meeting)
+{
+    struct sockaddr_storage at = {.ss_family = own->ss_family}; /* zeros are all addresses */
+    socklen_t length = sizeof(at);
+    if (is_alone)
+        at = *own;
+    *port_of(&at) = 0;
+    meeting->held = socket(at.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool is_held = meeting->held >= 0 && bind(meeting->held, (struct sockaddr *)&at, length) == 0 &&
+                   getsockname(meeting->held, (struct sockaddr *)&at, &length) == 0;
+    if (is_held)
+        *port_of(own) = *port_of(&at);
+    else
+        gw_meeting_let_go(meeting);
+    return is_held;
+}
+
+void gw_meeting_let_go(struct gw_meeting *meeting)
+{
+    if (meeting->held >= 0)
+        close(meeting->held);
+    meeting->held = -1;
+}
+
+/* Names our address on the way to another, and a port that is held, as HOST:PORT. */
+static bool name_own(const struct addrinfo *to, bool is_alone, struct gw_meeting *meeting)
+{
+    struct sockaddr_storage own;
+    char host[NI_MAXHOST], port[NI_MAXSERV];
+    bool is_known = find_own(to, &own) && hold_port(&own, is_alone, meeting) &&
+                    getnameinfo((struct sockaddr *)&own, sizeof(own), host, sizeof(host), port,
+                                sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) == 0;
     const char *format = to->ai_family == AF_INET6 ? "[%s]:%s" : "%s:%s";
-    return is_known && snprintf(name, room, format, host, port) < (int)room;
+    return is_known && snprintf(meeting->join, sizeof(meeting->join), format, host, port) <
+                           (int)sizeof(meeting->join);
 }
 
 /* What tells by which network the ranks reach each other. */
@@ -63,7 +104,7 @@ static void find_join(const struct gradwire_options *options, const char *other,
     /* Any port will do: nothing is sent there. */
     int code = getaddrinfo(host, "9", &hints, &found);
     for (const struct addrinfo *to = code ? NULL : found; to && !is_known; to = to->ai_next)
-        is_known = own_name(to, meeting->join, sizeof(meeting->join));
+        is_known = name_own(to, options->bind != NULL, meeting);
     if (!code)
         freeaddrinfo(found);
     if (!is_known)
@@ -111,6 +152,7 @@ int gw_meeting_agree(MPI_Comm comm, const struct gradwire_options *options,
     char(*names)[MPI_MAX_PROCESSOR_NAME] = NULL;
     int length;
     memset(meeting, 0, sizeof(*meeting));
+    meeting->held = -1;
     PMPI_Get_processor_name(own, &length);
     if (options->rank == 0)
         names = calloc((size_t)options->world, sizeof(*names));
@@ -120,5 +162,9 @@ int gw_meeting_agree(MPI_Comm comm, const struct gradwire_options *options,
     if (!code && options->rank == 0)
         decide(options, (const char(*)[MPI_MAX_PROCESSOR_NAME])names, options->world, meeting);
     free(names);
-    return code ? code : PMPI_Bcast(meeting, sizeof(*meeting), MPI_BYTE, 0, comm);
+    if (!code)
+        code = PMPI_Bcast(meeting, offsetof(struct gw_meeting, held), MPI_BYTE, 0, comm);
+    if (code)
+        gw_meeting_let_go(meeting);
+    return code;
 }

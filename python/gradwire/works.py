@@ -32,6 +32,7 @@ _FOREVER = timedelta(0)  # as PyTorch says it
 _NO_WORD = "-"
 _TELLERS_MAX = 1024
 _said: set[str] = set()
+_held: dict[str, socket.socket] = {}  # by place: our port there, until the job opens it
 
 # Threads that complete futures, and so run the functions that wait for these, which may wait for
 # further calls. One more is made only when none is idle.
@@ -197,19 +198,34 @@ def _own_address() -> str:
     return "127.0.0.1"
 
 
-def _free_port(address: str) -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.bind((address, 0))
-        except OSError as error:
-            raise InvalidError(f"rank 0: our address is {address}: {error.strerror}") from error
-        return int(probe.getsockname()[1])
+def _take_port() -> socket.socket:
+    """A port that nobody has, where the job will take it: at all addresses, or at the named one."""
+    address = os.environ.get("GRADWIRE_BIND") or "0.0.0.0"
+    taken = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        taken.bind((address, 0))
+    except OSError as error:
+        taken.close()
+        raise InvalidError(f"rank 0: our address is {address}: {error.strerror}") from error
+    return taken
 
 
 def meeting_place() -> str:
-    """Of a new job, which this rank begins: its name, and where the others join it."""
-    address = _own_address()
-    return f"{uuid.uuid4().hex} {address}:{_free_port(address)}"
+    """Of a new job, which this rank begins: its name, and where the others join it.
+
+    Until meet() the port is held, so that nobody else is given it; else call leave().
+    """
+    taken = _take_port()
+    place = f"{uuid.uuid4().hex} {_own_address()}:{taken.getsockname()[1]}"
+    _held[place] = taken
+    return place
+
+
+def leave(place: str) -> None:
+    """The port of the place, if it is held here, may be anybody's."""
+    taken = _held.pop(place, None)
+    if taken:
+        taken.close()
 
 
 def agree(store: Any, rank: int, world: int, timeout: timedelta) -> str:
@@ -219,9 +235,17 @@ def agree(store: Any, rank: int, world: int, timeout: timedelta) -> str:
     once there are all, or else with who is missing, until every rank has answered with the job's
     name. Raises TimedOutError.
     """
-    own = uuid.uuid4().hex
     place = meeting_place() if rank == 0 else ""
-    job, before, missing = place.split(" ")[0], "", "rank 0"
+    try:
+        return _agree_on(place, store, rank, world, timeout)
+    except BaseException:
+        leave(place)
+        raise
+
+
+def _agree_on(place: str, store: Any, rank: int, world: int, timeout: timedelta) -> str:
+    own = uuid.uuid4().hex
+    job, before, missing = place.split(" ", maxsplit=1)[0], "", "rank 0"
     end = time.monotonic() + timeout.total_seconds()
     if rank:
         _say(store, f"gradwire/{rank}", own)
@@ -265,8 +289,10 @@ def _heard(store: Any, rank: int, key: str) -> str:
 
 
 def meet(place: str, options: JobOptions) -> JobOptions:
-    """The options of a job that is there."""
+    """The options of a job that is there, which rank 0 opens at once."""
     job, join = place.split()
+    if options.get("rank") == 0:
+        leave(place)
     options = {**options, "job": job}
     if not os.environ.get("GRADWIRE_SERVER"):
         options.setdefault("join", join)

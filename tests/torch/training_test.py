@@ -6,6 +6,7 @@ import datetime
 import itertools
 import math
 import os
+import socket
 import threading
 import time
 import unittest
@@ -22,8 +23,8 @@ from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
 import gradwire
-from gradwire import staging
-from gradwire.works import Outcome, agree, meeting_place
+from gradwire import staging, works
+from gradwire.works import Outcome, agree, meet, meeting_place
 
 WORLD = 2
 HAS_SHARDS = not torch.__version__.startswith("1.")  # before, FSDP does not import on Python 3.11
@@ -236,6 +237,27 @@ class MeetingTest(unittest.TestCase):
         say(store, "gradwire/2", "old")
         with self.assertRaisesRegex(gradwire.TimedOutError, "no word of ranks 1, 2"):
             agree(store, 0, 3, patience)
+
+    def test_port__is_nobody_elses_until_the_job_opens_it(self):
+        def is_held(place):
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+                try:
+                    other.bind(("127.0.0.1", int(place.rpartition(":")[2])))
+                except OSError:
+                    return True
+            return place in works._held
+
+        place = meeting_place()
+        self.assertTrue(is_held(place))
+        meet(place, {"rank": 1, "world": 2})
+        self.assertTrue(is_held(place))
+        meet(place, {"rank": 0, "world": 2})
+        self.assertNotIn(place, works._held)
+
+    def test_port__is_anybodys_when_ranks_do_not_come(self):
+        with self.assertRaises(gradwire.TimedOutError):
+            agree(dist.HashStore(), 0, 2, datetime.timedelta(0))
+        self.assertEqual(works._held, {})
 
     def test_address__that_is_not_ours_is_named(self):
         with (
