@@ -183,6 +183,7 @@ struct gw_pkt {
             uint8_t above[2]; /* position of that switch below the next one, and so on */
             uint8_t bound;    /* gradient: part of a call that may lack a worker, see agg_bound.h */
             bool is_unmarked; /* gradient, in this process: no value is a mark (quant/kernels.h) */
+            uint8_t zero;     /* so that packets can be compared */
         } agg;
         struct {
             uint32_t word[3]; /* job control: depends on the operation, which is in `agg_flags` */
@@ -384,8 +385,8 @@ static inline uint64_t gw_pkt_mask(const struct gw_pkt *pkt)
     return (uint64_t)pkt->ack.mask[1] << 32 | pkt->ack.mask[0];
 }
 
-/* Whether two packets, of whatever kind, say the same, but for their numbers, places, entropies and
- * payloads. Their fields lie side by side. */
+/* Whether two packets say the same: all that they have but queue, size, rank and key, number,
+ * place, entropy and payload. It lies side by side, without a byte that nobody sets. */
 static inline bool gw_pkt_is_alike(const struct gw_pkt *a, const struct gw_pkt *b)
 {
     enum {

@@ -228,7 +228,8 @@ static inline void gw_outstanding_note_answer(struct gw_outstanding *out, uint32
 }
 
 /* The results of `count` fragments that are out have come, from `seq` on: of one, or of some from
- * the expected one on when nothing has been overtaken. */
+ * the expected one on while none behind them has. Of these `behind_count` tells nothing: it begins
+ * anew before it is asked. */
 static inline void gw_outstanding_finish(struct gw_outstanding *out, uint32_t seq, uint32_t count,
                                          gw_time now)
 {

@@ -90,8 +90,8 @@ static void has_lost(struct gw_worker *worker)
         worker->stats.cuts += gw_agg_congestion_lost(&worker->cc, &worker->out);
 }
 
-/* What the first results of each of some fragments are to the tensor: a run (run_of()), or one.
- * Inline, so that there is code of its own for one. */
+/* Takes the first results of `count` fragments, which are a run (run_of()), or one. Inline, so that
+ * there is code of its own for one. */
 static inline __attribute__((always_inline)) void take_results(struct gw_worker *worker,
                                                                struct gw_row_tensor *work,
                                                                struct gw_pkt **pkts, uint32_t count,
@@ -134,8 +134,10 @@ static inline __attribute__((always_inline)) void take_results(struct gw_worker 
 /*
  * How many of the packets, of which the first is the result of a fragment of `work` that is out,
  * are a run: what they change together is what each would change after the other. They begin with
- * the expected fragment and follow one another, nothing came before its turn or was overtaken, none
- * was lost or waited for until a timeout, and all say the same: that they are sums of all workers.
+ * the expected fragment and follow one another, nothing came before its turn, none was lost or
+ * waited for until a timeout, and all say the same: that they are sums of all workers. Where one of
+ * them would do more there is none: move the window (alone), make room for an early result, or
+ * confirm what a server was owed.
  */
 static uint32_t run_of(const struct gw_worker *worker, const struct gw_row_tensor *work,
                        struct gw_pkt **pkts, uint32_t count)
@@ -143,8 +145,8 @@ static uint32_t run_of(const struct gw_worker *worker, const struct gw_row_tenso
     const struct gw_outstanding *out = &worker->out;
     const struct gw_pkt *first = pkts[0];
     uint32_t whole = gw_tensor_row_whole(&worker->row, work, first->seq), run = 0;
-    bool may_run = first->seq == out->expected && out->ahead == 0 && !out->was_overtaken &&
-                   out->timeouts == 0 && !gw_seq_before(out->next, worker->early_end) &&
+    bool may_run = first->seq == out->expected && out->ahead == 0 && out->timeouts == 0 &&
+                   !gw_seq_before(out->next, worker->early_end) &&
                    !gw_result_log_owes(&worker->log) && worker->cc.halving != GW_AGG_HALVE_ALONE &&
                    !(first->agg_flags & (GW_AGG_ECN | GW_AGG_COLLISION)) &&
                    first->q.ecn != GW_ECN_CE && gw_agg_result_lacks(first->agg.bitmap) == 0;
@@ -161,8 +163,10 @@ static uint32_t run_of(const struct gw_worker *worker, const struct gw_row_tenso
 void gw_worker_skip(struct gw_worker *worker, gw_time now)
 {
     struct gw_pkt pkt;
-    if (!gw_seq_before(worker->out.next, worker->early_end))
+    if (!gw_seq_before(worker->out.next, worker->early_end)) {
+        worker->early_end = worker->out.next; /* numbers wrap */
         return;
+    }
     while (!worker->is_paused && gw_worker_has_next(worker) &&
            gw_result_log_take(&worker->log, worker->out.next, &pkt)) {
         struct gw_row_tensor *work = gw_tensor_row_find(&worker->row, pkt.seq);
@@ -350,6 +354,7 @@ int gw_worker_init(struct gw_worker **result, void *memory, const struct gw_work
                 .notice = cfg->notice,
                 .sender = {.ops = &gw_worker_sender_ops, .class = cfg->class}},
         .cfg = *cfg,
+        .early_end = cfg->first_seq,
     };
     *result = worker;
     int error = gw_app_attach(&worker->app, ep);

@@ -145,9 +145,9 @@ static uint32_t worker_extend(struct gw_endpoint *ep, struct gw_sender *sender,
     (void)ep;
     end = end < max ? end : max;
     while (count < end) {
-        struct gw_pkt *pkt = gw_app_claim(&worker->app);
-        if (!pkt || !gw_app_claim_buf(&worker->app, pkt))
-            break;
+        struct gw_pkt *pkt = gw_app_try(&worker->app);
+        if (!pkt)
+            break; /* emit() will find out, too */
         uint32_t seq = gw_outstanding_take_next(&worker->out, now);
         gw_app_pkt_like(&worker->app, pkt, pkts[0], seq);
         if (worker->cfg.offers_exponents)

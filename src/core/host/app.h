@@ -9,11 +9,12 @@
  *   2. Set `ops` and `job`, and `sender.class`. An application that has data to send sets
  *      `sender.ops` too (egress.h). Then attach: from then on `ep`, `pool`, `hdr` and `train` say
  *      what the endpoint is.
- *   3. input() takes packets of the job and releases them into `pool`. expire() comes when the
- * timer fires, of which there is one: gw_app_arm(). Neither sends. What is to be sent waits until
- *      emit() is asked for it, after gw_app_wake(); what belongs to job control is queued at once:
- *      gw_app_job_pkt(), then gw_app_control().
- *   4. emit() takes a packet with gw_app_claim() and fills it with gw_app_pkt().
+ *   3. input() takes packets of the job, and releases them into `pool`. expire() comes when the
+ *      timer fires, of which there is one: gw_app_arm(). Neither sends. What is to be sent waits
+ *      until emit() is asked for it, after gw_app_wake(); what belongs to job control is queued at
+ *      once: gw_app_job_pkt(), then gw_app_control().
+ *   4. emit() takes a packet with gw_app_claim() and fills it with gw_app_pkt(). What can put out
+ *      many at a time has extend(), too: gw_app_try(), gw_app_pkt_like().
  *   5. One that may announce bursts sets `notice`, and says when it has something to send after a
  *      time without, and when that is over: gw_app_busy(), gw_app_idle(). The rest sees to itself.
  *   6. Whoever polls the endpoint is told by events. A call that is to end with one promises it, so
@@ -120,6 +121,16 @@ static inline struct gw_pkt *gw_app_claim(const struct gw_app *app)
     return pkt;
 }
 
+/* A packet to fill, with a buffer if packets of this endpoint carry payload; or NULL. */
+static inline struct gw_pkt *gw_app_try(const struct gw_app *app)
+{
+    struct gw_pkt *pkt = gw_pkt_claim(app->pool);
+    if (!pkt || !app->pool->bufs || (pkt->buf = gw_buf_claim(app->pool->bufs)) != GW_BUF_NONE)
+        return pkt;
+    gw_pkt_release(app->pool, pkt);
+    return NULL;
+}
+
 /* Gives the packet a buffer, if packets of this endpoint carry payload. False when none is free,
  * which is counted; the packet is released then. */
 static inline bool gw_app_claim_buf(const struct gw_app *app, struct gw_pkt *pkt)
@@ -139,13 +150,16 @@ static inline bool gw_app_claim_buf(const struct gw_app *app, struct gw_pkt *pkt
 void gw_app_pkt(struct gw_app *app, struct gw_pkt *pkt, uint32_t dst, uint32_t seq,
                 uint32_t values);
 
-/* The same for another packet of the train, towards the same, that is filled like `before` but for
- * its number and its buffer. */
+/*
+ * The same for another packet of the train, which must have room for it, towards the same: it is as
+ * `before` but for its number and its buffer, and no head of a burst. Left to the caller: what else
+ * differs of `scale`, `agg_flags` and `index`.
+ */
 static inline void gw_app_pkt_like(struct gw_app *app, struct gw_pkt *pkt,
                                    const struct gw_pkt *before, uint32_t seq)
 {
     uint32_t buf = pkt->buf;
-    GW_DEBUG_ASSERT(app->sender.train_left > 0 && seq != app->head);
+    GW_DEBUG_ASSERT(app->sender.train_left > 0);
     app->sender.train_left--;
     *pkt = *before;
     pkt->q.flags = 0;
