@@ -19,7 +19,7 @@ from .job import Job
 from .options import CallOptions, Importance, JobOptions, Via
 from .parts import Parts
 from .staging import Staging
-from .works import Finisher, Outcome, Work, meet, meeting_place, tell_where
+from .works import Finisher, Outcome, Work, leave, meet, meeting_place, tell_where
 
 
 class HookState:
@@ -55,7 +55,11 @@ class HookState:
             raise InvalidError("this rank is not of the group")
         place = [meeting_place() if rank == 0 else ""]
         root = 0 if group is None else dist.get_global_rank(group, 0)
-        dist.broadcast_object_list(place, root, group)
+        try:
+            dist.broadcast_object_list(place, root, group)
+        except BaseException:
+            leave(place[0])
+            raise
         ranks = {"rank": rank, "world": dist.get_world_size(group)}
         job: JobOptions = {**options, **ranks, "via": via}  # type: ignore[typeddict-item]
         job = meet(place[0], job)
