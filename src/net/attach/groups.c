@@ -7,6 +7,7 @@
 
 enum {
     PORT = 4794, /* of groups that nobody chose, unless we listen at it */
+    EARLY = 6,   /* probes for a member that has come: the first of them it may not hear yet */
 };
 
 /* Of organisations and their sites (RFC 2365, section 6.2), and transient ones of a link. */
@@ -19,6 +20,7 @@ struct group {
     uint32_t job;
     uint64_t key;     /* name of it */
     uint32_t members; /* 0: free */
+    uint32_t early;   /* probes that are still to leave before their time */
     uint64_t cookie;
     struct gw_sock_addr addr;
 };
@@ -125,6 +127,7 @@ struct gw_attach_group gw_groups_add(struct gw_groups *own, struct gw_datapath *
     group->job = job;
     group->key = key;
     group->members++;
+    group->early = EARLY;
     own->of_peer[peer] = (uint16_t)(group - own->groups);
     told.cookie = group->cookie;
     told.port = gw_sock_addr_port(&group->addr);
@@ -146,13 +149,15 @@ uint16_t gw_groups_of(const struct gw_groups *own, uint16_t peer)
     return at == GW_GROUP_NONE ? GW_GROUP_NONE : number_of(own, &own->groups[at]);
 }
 
-bool gw_groups_next(const struct gw_groups *own, uint16_t *at, struct gw_sock_addr *to,
+bool gw_groups_next(struct gw_groups *own, bool only_early, uint16_t *at, struct gw_sock_addr *to,
                     uint16_t *member)
 {
-    while (*at < own->cfg.count && own->groups[*at].members == 0)
+    while (*at < own->cfg.count &&
+           (own->groups[*at].members == 0 || (only_early && own->groups[*at].early == 0)))
         ++*at;
     if (*at == own->cfg.count)
         return false;
+    own->groups[*at].early -= own->groups[*at].early > 0;
     *to = own->groups[*at].addr;
     for (*member = 0; own->of_peer[*member] != *at;)
         ++*member;

@@ -51,9 +51,10 @@ void gw_groups_remove(struct gw_groups *groups, struct gw_datapath *datapath, ui
 /* The number, for the datapath, of the group that this neighbour was told, or GW_GROUP_NONE. */
 uint16_t gw_groups_of(const struct gw_groups *groups, uint16_t peer);
 
-/* Goes through the groups that have members: `to` is the address of the next one, and `member` a
- * neighbour who was told it; false: that was the last one. `*at` is 0 at first. */
-bool gw_groups_next(const struct gw_groups *groups, uint16_t *at, struct gw_sock_addr *to,
-                    uint16_t *member);
+/* Goes through the groups that have members and are to be probed, all, or `only_early` those that a
+ * neighbour has come to lately: `to` is the address of the next one, and `member` a neighbour who
+ * was told it; false: that was the last one. `*at` is 0 at first. */
+bool gw_groups_next(struct gw_groups *groups, bool only_early, uint16_t *at,
+                    struct gw_sock_addr *to, uint16_t *member);
 
 #endif

@@ -14,7 +14,9 @@ enum {
 };
 
 #define PACE_FAST (20 * GW_MS)
-#define PACE_SLOW GW_S /* after a refusal that will hardly be another one soon */
+#define PACE_NEWS (5 * GW_MS) /* after the first acceptance: what it could not tell yet, a group   \
+                               */
+#define PACE_SLOW GW_S        /* after a refusal that will hardly be another one soon */
 #define MISTRUST  (30 * GW_S)
 
 /* Begins a session of a dial: a new number that nobody has seen. False: there is no room for it
@@ -258,7 +260,7 @@ static void come_up(struct gw_neighbours *own, struct gw_dial *dial,
     session->is_probed = false;
     session->trusts_at = now;
     gw_neighbours_post(own, GW_NEIGHBOUR_UP, dial->peer);
-    dial->next_at = gw_time_add(now, own->cfg.beat);
+    dial->next_at = gw_time_add(now, dial->greeting.job ? PACE_NEWS : own->cfg.beat);
 }
 
 /* What was dialled tells another group, or none any longer. */

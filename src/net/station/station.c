@@ -12,6 +12,8 @@ enum {
     KERNEL_BUFFER = 8 << 20, /* asked for; the system may give less */
 };
 
+#define EARLY_PACE (4 * GW_MS) /* of probes for who has just come */
+
 struct gw_station {
     struct gw_node_memory memory;
     struct gw_datapath *datapath;
@@ -22,6 +24,7 @@ struct gw_station {
     bool ignores_groups;      /* as in struct gw_station_cfg */
     struct gw_groups *groups; /* NULL: nothing is multicast */
     gw_time look_at;          /* next look at groups, ours and that we listen to */
+    gw_time probe_at;         /* next early probe of ours; GW_TIME_NEVER: there is none */
     struct gw_key keys[GW_NEIGHBOURS_KEYS_MAX];
     struct gw_tenants tenants; /* who have them */
 };
@@ -120,6 +123,7 @@ int gw_station_open(const struct gw_station_cfg *cfg, struct gw_station **result
         free(station);
         return gw_net_fail(error, GW_ERR_NO_MEMORY, "out of memory");
     }
+    station->probe_at = GW_TIME_NEVER;
     station->encrypts = cfg->encrypts;
     station->ignores_groups = cfg->ignores_groups;
     memcpy(station->keys, cfg->keys, cfg->key_count * sizeof(*cfg->keys));
@@ -276,27 +280,32 @@ static void answer(struct gw_station *station, gw_time now)
     }
 }
 
-/* Asks who hears our groups. */
-static void probe(struct gw_station *station)
+/* Asks who hears our groups: all, or those that somebody has come to lately. How many. */
+static uint32_t probe(struct gw_station *station, bool only_early)
 {
     uint8_t bytes[GW_ATTACH_SIZE];
     struct gw_sock_addr to;
     uint16_t at = 0, member;
-    while (gw_groups_next(station->groups, &at, &to, &member)) {
+    uint32_t count = 0;
+    for (; gw_groups_next(station->groups, only_early, &at, &to, &member); count++) {
         gw_neighbours_probe(station->neighbours, member, bytes);
         gw_datapath_send_control(station->datapath, &to, bytes, sizeof(bytes));
     }
+    return count;
 }
 
-/* Once in a beat: asks who hears our groups, and whether we hear more than probes of others'. */
+/* Once in a beat: asks who hears our groups, and whether we hear more than probes of others'. Who
+ * has just come is asked sooner. */
 static void look_at_groups(struct gw_station *station, gw_time now)
 {
     uint16_t peer;
+    if (!gw_deadline_before(now, station->probe_at))
+        station->probe_at = probe(station, true) ? gw_time_add(now, EARLY_PACE) : GW_TIME_NEVER;
     if (gw_time_before(now, station->look_at))
         return;
     station->look_at = gw_time_add(now, GW_STATION_BEAT);
     if (station->groups)
-        probe(station);
+        probe(station, false);
     while (gw_datapath_misses_group(station->datapath, &peer))
         gw_neighbours_mistrust_group(station->neighbours, peer, now);
 }
@@ -317,6 +326,8 @@ int gw_station_turn(struct gw_station *station, gw_time until, char *error)
         until = deadline;
     if (station->groups && gw_deadline_before(station->look_at, until))
         until = station->look_at;
+    if (gw_deadline_before(station->probe_at, until))
+        until = station->probe_at;
     int code = gw_loop_turn(station->loop, until, error);
     if (!code)
         answer(station, gw_loop_time(station->loop));
@@ -367,6 +378,7 @@ static void tell_group(struct gw_station *station, const struct gw_neighbour_eve
         gw_groups_add(station->groups, station->datapath, event->peer, said->job,
                       gw_neighbours_key(station->neighbours, event->peer)->id, &event->addr);
     gw_neighbours_set_group(station->neighbours, event->peer, &group);
+    station->probe_at = gw_time_add(gw_loop_time(station->loop), EARLY_PACE);
 }
 
 /* Listens to the group that a neighbour tells us, if the system lets us. */

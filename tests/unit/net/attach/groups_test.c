@@ -240,7 +240,7 @@ static void groups_next__goes_through_those_with_members(void **state)
     struct fixture *f = *state;
     struct gw_sock_addr to;
     uint16_t at = 0, member = 0;
-    assert_false(gw_groups_next(f->groups, &at, &to, &member));
+    assert_false(gw_groups_next(f->groups, false, &at, &to, &member));
     add(f, 6, LEFT, KEY);
     add(f, 2, RIGHT, KEY);
     struct gw_attach_group third = add(f, 4, THIRD, KEY);
@@ -248,17 +248,43 @@ static void groups_next__goes_through_those_with_members(void **state)
     leave(f, 2);
     leave(f, 6);
     at = 0;
-    assert_true(gw_groups_next(f->groups, &at, &to, &member));
+    assert_true(gw_groups_next(f->groups, false, &at, &to, &member));
     assert_int_equal(member, 7);
     assert_true(gw_sock_addr_is_same_host(&to, &gw_datapath_peer(f->udp, SESSIONS)->addr));
-    assert_true(gw_groups_next(f->groups, &at, &to, &member));
+    assert_true(gw_groups_next(f->groups, false, &at, &to, &member));
     assert_int_equal(member, 4);
     uint8_t bytes[GW_SOCK_ADDR_SIZE];
     gw_sock_addr_pack(&to, bytes);
     assert_memory_equal(bytes, third.address, sizeof(bytes));
     assert_int_equal(gw_sock_addr_port(&to), PORT);
     assert_true(to.interface > 0);
-    assert_false(gw_groups_next(f->groups, &at, &to, &member));
+    assert_false(gw_groups_next(f->groups, false, &at, &to, &member));
+}
+
+/* Some probes of its own for each member that comes, of its group alone. */
+static void groups_next__probes_early_where_somebody_has_come(void **state)
+{
+    struct fixture *f = *state;
+    struct gw_sock_addr to;
+    uint16_t at, member = 0;
+    uint32_t early[2] = {0};
+    add(f, 6, LEFT, KEY);
+    for (uint32_t round = 0; round < 2; round++) {
+        add(f, round ? 7 : 2, RIGHT, KEY);
+        for (uint32_t i = 0; i < 100; i++)
+            for (at = 0; gw_groups_next(f->groups, true, &at, &to, &member);)
+                early[member == 6]++;
+        assert_int_equal(early[1], 6);
+        assert_int_equal(early[0], 6 * (round + 1));
+    }
+    at = 0;
+    assert_true(gw_groups_next(f->groups, false, &at, &to, &member));
+    assert_true(gw_groups_next(f->groups, false, &at, &to, &member));
+    assert_false(gw_groups_next(f->groups, false, &at, &to, &member));
+    add(f, 3, THIRD, KEY);
+    leave(f, 3);
+    at = 0;
+    assert_false(gw_groups_next(f->groups, true, &at, &to, &member)); /* whom? */
 }
 
 int main(void)
@@ -274,6 +300,7 @@ int main(void)
         TEST(groups_remove__frees_the_group_for_others),
         TEST(groups_add__moves_a_member),
         TEST(groups_next__goes_through_those_with_members),
+        TEST(groups_next__probes_early_where_somebody_has_come),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

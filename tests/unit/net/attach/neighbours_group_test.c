@@ -76,6 +76,21 @@ static void group__is_told_with_the_next_answer(void **state)
     gw_test_attach_close(net);
 }
 
+/* The acceptance comes too early to tell it: so whoever is of a job asks once more. */
+static void group__is_told_right_after_the_first_answer(void **state)
+{
+    (void)state;
+    struct gw_test_attach *net = open_session();
+    gw_neighbours_set_group(net->sides[B].own, net->sides[B].last_up.peer, &group);
+    gw_test_attach_run(net, 10 * GW_MS);
+    assert_int_equal(net->sides[A].last.kind, GW_NEIGHBOUR_GROUP);
+    assert_true(net->sides[A].last.said.group.cookie == group.cookie);
+    uint32_t sent = net->sent;
+    gw_test_attach_run(net, GW_TEST_BEAT - 20 * GW_MS);
+    assert_int_equal(net->sent, sent);
+    gw_test_attach_close(net);
+}
+
 static void probe__is_answered_at_once(void **state)
 {
     (void)state;
@@ -199,6 +214,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(group__is_told_with_the_next_answer),
+        cmocka_unit_test(group__is_told_right_after_the_first_answer),
         cmocka_unit_test(probe__is_answered_at_once),
         cmocka_unit_test(hearing__lasts_as_long_as_the_probes),
         cmocka_unit_test(probe__counts_only_from_the_neighbour),
