@@ -14,8 +14,7 @@ enum {
 };
 
 #define PACE_FAST (20 * GW_MS)
-#define PACE_NEWS (5 * GW_MS) /* after the first acceptance: what it could not tell yet, a group   \
-                               */
+#define PACE_NEWS (5 * GW_MS) /* after the first acceptance, which cannot tell a group yet */
 #define PACE_SLOW GW_S        /* after a refusal that will hardly be another one soon */
 #define MISTRUST  (30 * GW_S)
 
