@@ -121,25 +121,30 @@ static inline struct gw_pkt *gw_app_claim(const struct gw_app *app)
     return pkt;
 }
 
-/* A packet to fill, with a buffer if packets of this endpoint carry payload; or NULL. */
-static inline struct gw_pkt *gw_app_try(const struct gw_app *app)
-{
-    struct gw_pkt *pkt = gw_pkt_claim(app->pool);
-    if (!pkt || !app->pool->bufs || (pkt->buf = gw_buf_claim(app->pool->bufs)) != GW_BUF_NONE)
-        return pkt;
-    gw_pkt_release(app->pool, pkt);
-    return NULL;
-}
-
-/* Gives the packet a buffer, if packets of this endpoint carry payload. False when none is free,
- * which is counted; the packet is released then. */
-static inline bool gw_app_claim_buf(const struct gw_app *app, struct gw_pkt *pkt)
+/* Gives the packet a buffer, if packets of this endpoint carry payload. False when none is free;
+ * the packet is released then. */
+static inline bool gw_app_try_buf(const struct gw_app *app, struct gw_pkt *pkt)
 {
     if (!app->pool->bufs || (pkt->buf = gw_buf_claim(app->pool->bufs)) != GW_BUF_NONE)
         return true;
     gw_pkt_release(app->pool, pkt);
-    gw_app_count_pool_empty(app);
     return false;
+}
+
+/* The same, and it is counted. */
+static inline bool gw_app_claim_buf(const struct gw_app *app, struct gw_pkt *pkt)
+{
+    bool has_room = gw_app_try_buf(app, pkt);
+    if (!has_room)
+        gw_app_count_pool_empty(app);
+    return has_room;
+}
+
+/* A packet to fill, with such a buffer; or NULL, which is not counted. */
+static inline struct gw_pkt *gw_app_try(const struct gw_app *app)
+{
+    struct gw_pkt *pkt = gw_pkt_claim(app->pool);
+    return pkt && gw_app_try_buf(app, pkt) ? pkt : NULL;
 }
 
 /*

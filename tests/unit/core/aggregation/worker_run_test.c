@@ -108,33 +108,43 @@ static void half_close(struct half *half)
     gw_test_host_close(&half->host);
 }
 
+static struct gw_worker_cfg usual_cfg(uint32_t first_seq)
+{
+    return (struct gw_worker_cfg){.job = JOB,
+                                  .epoch = FIRST_EPOCH,
+                                  .world = WORLD,
+                                  .server = SERVER,
+                                  .bitmap = 1,
+                                  .values = VALUES,
+                                  .window_max = WINDOW,
+                                  .window_initial = WINDOW,
+                                  .aggregators = 256,
+                                  .tensors_max = TENSORS,
+                                  .timeout = GW_MS,
+                                  .scale_exponent = GW_SCALE_EXPONENT,
+                                  .first_seq = first_seq,
+                                  .kernels = kernels};
+}
+
+/* One draw after the other, so that all compilers draw the same. */
 static struct gw_worker_cfg draw_cfg(struct twins *t)
 {
-    struct gw_worker_cfg cfg = {
-        .job = JOB,
-        .epoch = FIRST_EPOCH,
-        .world = WORLD,
-        .server = SERVER,
-        .bitmap = 1,
-        .values = VALUES,
-        .window_max = WINDOW,
-        .window_initial = chance(t, 50) ? WINDOW : 8,
-        .aggregators = 256,
-        .tensors_max = TENSORS,
-        .timeout = GW_MS,
-        .congestion_control = chance(t, 60),
-        .halving = chance(t, 80) ? GW_AGG_HALVE_TOGETHER : GW_AGG_HALVE_ALONE,
-        .overtaking = chance(t, 80) ? GW_AGG_OVERTAKEN_COUNTED : GW_AGG_OVERTAKEN_IN_A_ROW,
-        .probe = chance(t, 70) ? GW_MS / 2 : 0,
-        .resend_gap = chance(t, 30),
-        .keeps_results = chance(t, 70),
-        .offers_exponents = chance(t, 30),
-        .proactive = chance(t, 20),
-        .scale_exponent = GW_SCALE_EXPONENT,
-        .first_seq = t->first,
-        .notice = {.job = JOB, .units = chance(t, 30) ? 3 : 0, .rtt = 20 * GW_US},
-        .kernels = kernels};
+    struct gw_worker_cfg cfg = usual_cfg(t->first);
+    if (chance(t, 50))
+        cfg.window_initial = 8;
+    cfg.congestion_control = chance(t, 60);
+    if (chance(t, 20))
+        cfg.halving = GW_AGG_HALVE_ALONE;
+    if (chance(t, 20))
+        cfg.overtaking = GW_AGG_OVERTAKEN_IN_A_ROW;
+    cfg.probe = chance(t, 70) ? GW_MS / 2 : 0;
+    cfg.resend_gap = chance(t, 30);
+    cfg.keeps_results = chance(t, 70);
     cfg.takes_bounds = cfg.keeps_results && chance(t, 40);
+    cfg.offers_exponents = chance(t, 30);
+    cfg.proactive = chance(t, 20);
+    if (chance(t, 30))
+        cfg.notice = (struct gw_notice_terms){.job = JOB, .units = 3, .rtt = 20 * GW_US};
     return cfg;
 }
 
@@ -164,12 +174,11 @@ static void begin_tensor(struct twins *t)
 {
     struct half *halves[] = {&t->at_once, &t->one_by_one};
     const enum gw_dtype types[] = {GW_DTYPE_F32, GW_DTYPE_F32, GW_DTYPE_I32, GW_DTYPE_BF16};
-    struct gw_tensor tensor = {
-        .count = 1 + gw_prng_below(&t->prng, chance(t, 50) ? 20 * VALUES : ELEMENTS),
-        .type = types[gw_prng_below(&t->prng, 4)],
-        .op = chance(t, 70) ? GW_OP_SUM : GW_OP_AVERAGE,
-        .tag = 5,
-        .bound = chance(t, 50) ? GW_Q16_ONE / 4 : 0};
+    struct gw_tensor tensor = {.tag = 5};
+    tensor.count = 1 + gw_prng_below(&t->prng, chance(t, 50) ? 20 * VALUES : ELEMENTS);
+    tensor.type = types[gw_prng_below(&t->prng, 4)];
+    tensor.op = chance(t, 70) ? GW_OP_SUM : GW_OP_AVERAGE;
+    tensor.bound = chance(t, 50) ? GW_Q16_ONE / 4 : 0;
     for (uint64_t i = 0; i < tensor.count; i++)
         t->at_once.in[i] = chance(t, 1) ? 1e9f : (float)gw_prng_below(&t->prng, 1000) / 1000;
     memcpy(t->one_by_one.in, t->at_once.in, sizeof(t->at_once.in));
@@ -230,7 +239,8 @@ static void send(struct twins *t)
 /* It becomes one that workers are not in, of a fragment that is out or not sent yet. */
 static void leave_out(struct twins *t, struct gw_pkt *pkt)
 {
-    pkt->agg.bitmap = gw_agg_result_word(1 + gw_prng_below(&t->prng, 5), chance(t, 50));
+    uint32_t lacks = 1 + gw_prng_below(&t->prng, 5);
+    pkt->agg.bitmap = gw_agg_result_word(lacks, chance(t, 50));
     if (chance(t, 50))
         return;
     pkt->seq = t->next + gw_prng_below(&t->prng, 10);
@@ -494,24 +504,11 @@ static void worker__does_at_once_what_it_does_one_by_one(void **state)
 static void worker__takes_together_whatever_its_numbers(void **state)
 {
     (void)state;
-    struct gw_worker_cfg cfg = {.job = JOB,
-                                .epoch = FIRST_EPOCH,
-                                .world = 2,
-                                .server = SERVER,
-                                .bitmap = 1,
-                                .values = VALUES,
-                                .window_max = WINDOW,
-                                .window_initial = WINDOW,
-                                .aggregators = 256,
-                                .tensors_max = 1,
-                                .timeout = GW_MS,
-                                .scale_exponent = GW_SCALE_EXPONENT,
-                                .kernels = kernels};
     const uint32_t train = 8;
     for (uint32_t i = 0; i < 16; i++) {
         struct half half = {.worker = NULL};
         struct gw_pkt *pkts[MANY];
-        cfg.first_seq = i << 28;
+        const struct gw_worker_cfg cfg = usual_cfg(i << 28);
         half_open(&half, &cfg, train, PKTS);
         half.worker->early_end -= INT32_MAX - WINDOW / 2;
         const struct gw_tensor tensor = {
