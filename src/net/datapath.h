@@ -122,6 +122,7 @@ struct gw_datapath_ops {
     int (*flush)(struct gw_datapath *datapath, char *error);
     void (*send_control)(struct gw_datapath *datapath, const struct gw_sock_addr *to,
                          const uint8_t *bytes, uint32_t length);
+    /* These three may be NULL: it has no multicast groups. */
     void (*listen)(struct gw_datapath *datapath, uint16_t peer, const struct gw_sock_addr *group,
                    uint64_t cookie, uint32_t address);
     void (*unlisten)(struct gw_datapath *datapath, uint16_t peer);
@@ -237,10 +238,17 @@ static inline void gw_datapath_send_control(struct gw_datapath *datapath,
     datapath->ops->send_control(datapath, to, bytes, length);
 }
 
+/* Whether packets can be sent to multicast groups, and come from them. */
+static inline bool gw_datapath_has_groups(const struct gw_datapath_ops *ops)
+{
+    return ops->listen != NULL;
+}
+
 /*
  * From now on takes parameters that neighbour `peer` sends to a multicast group, with the group's
  * own cookie, and gives them to us: their destination becomes `address`. One group of a neighbour;
  * another takes its place. If there are too many, or the system does not let us, we do not listen.
+ * Only of a datapath that has groups.
  */
 static inline void gw_datapath_listen(struct gw_datapath *datapath, uint16_t peer,
                                       const struct gw_sock_addr *group, uint64_t cookie,
@@ -252,14 +260,15 @@ static inline void gw_datapath_listen(struct gw_datapath *datapath, uint16_t pee
 /* If we listen to a group of neighbour `peer`, no longer. */
 static inline void gw_datapath_unlisten(struct gw_datapath *datapath, uint16_t peer)
 {
-    datapath->ops->unlisten(datapath, peer);
+    if (gw_datapath_has_groups(datapath->ops))
+        datapath->ops->unlisten(datapath, peer);
 }
 
 /* Whether there is a neighbour, `peer`, of whose results most came another way than by the group
  * that we listen to, since that was asked last; to be called until there is none. */
 static inline bool gw_datapath_misses_group(struct gw_datapath *datapath, uint16_t *peer)
 {
-    return datapath->ops->misses_group(datapath, peer);
+    return gw_datapath_has_groups(datapath->ops) && datapath->ops->misses_group(datapath, peer);
 }
 
 /* What ppoll() is to wait for. Fills `fds`, of GW_DATAPATH_FDS_MAX, with those that receive, and

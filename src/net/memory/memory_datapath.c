@@ -402,23 +402,6 @@ static int blocked_fd(const struct gw_datapath *datapath)
     return -1;
 }
 
-static void listen_to_none(struct gw_datapath *datapath, uint16_t peer,
-                           const struct gw_sock_addr *group, uint64_t cookie, uint32_t address)
-{
-    (void)datapath, (void)peer, (void)group, (void)cookie, (void)address;
-}
-
-static void unlisten(struct gw_datapath *datapath, uint16_t peer)
-{
-    (void)datapath, (void)peer;
-}
-
-static bool misses_group(struct gw_datapath *datapath, uint16_t *peer)
-{
-    (void)datapath, (void)peer;
-    return false;
-}
-
 static uint32_t receive_fds(const struct gw_datapath *datapath, int *fds)
 {
     fds[0] = ((const struct memory *)datapath)->inbox.fd;
@@ -434,9 +417,6 @@ const struct gw_datapath_ops gw_datapath_memory = {
     .send = send_memory,
     .flush = flush,
     .send_control = send_control,
-    .listen = listen_to_none,
-    .unlisten = unlisten,
-    .misses_group = misses_group,
     .receive_fds = receive_fds,
     .blocked_fd = blocked_fd,
 };

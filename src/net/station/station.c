@@ -45,9 +45,14 @@ static int own_address(const struct gw_station_cfg *cfg, const char **text, char
     return code;
 }
 
+static const struct gw_datapath_ops *datapath_of(const struct gw_station_cfg *cfg)
+{
+    return cfg->datapath ? cfg->datapath : gw_datapath_find(NULL);
+}
+
 static uint16_t group_count(const struct gw_station_cfg *cfg)
 {
-    return cfg->group.length ? cfg->groups : 0;
+    return cfg->group.length && gw_datapath_has_groups(datapath_of(cfg)) ? cfg->groups : 0;
 }
 
 static int open_datapath(struct gw_station *station, const struct gw_station_cfg *cfg, char *error)
@@ -70,8 +75,7 @@ static int open_datapath(struct gw_station *station, const struct gw_station_cfg
         .signals_by_option = cfg->signals_by_option,
         .faults = cfg->faults,
     };
-    const struct gw_datapath_ops *ops = cfg->datapath ? cfg->datapath : gw_datapath_find(NULL);
-    return gw_datapath_open(ops, &datapath, &station->datapath, error);
+    return gw_datapath_open(datapath_of(cfg), &datapath, &station->datapath, error);
 }
 
 static int open_loop(struct gw_station *station, const struct gw_station_cfg *cfg)
@@ -125,7 +129,7 @@ int gw_station_open(const struct gw_station_cfg *cfg, struct gw_station **result
     }
     station->probe_at = GW_TIME_NEVER;
     station->encrypts = cfg->encrypts;
-    station->ignores_groups = cfg->ignores_groups;
+    station->ignores_groups = cfg->ignores_groups || !gw_datapath_has_groups(datapath_of(cfg));
     memcpy(station->keys, cfg->keys, cfg->key_count * sizeof(*cfg->keys));
     station->tenants.count = cfg->key_count;
     for (uint32_t i = 0; i < cfg->key_count; i++)

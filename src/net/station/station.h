@@ -41,7 +41,8 @@ struct gw_station_cfg {
     const struct gw_key *keys; /* key_count of them; copied */
     uint32_t key_count;
     struct gw_sock_addr group; /* multicast address of the first job, for those who dial us; of the
-                                  others behind it; length 0: nothing is multicast */
+                                  others behind it; length 0, or a datapath without
+                                  groups: nothing is multicast */
     uint16_t groups;           /* such addresses */
     struct gw_datapath_faults faults;
     int fds[GW_LOOP_FDS_MAX]; /* as in struct gw_loop_cfg */
