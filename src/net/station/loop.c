@@ -17,9 +17,9 @@ enum {
     YIELD_FROM = 32, /* frames since it slept: fewer are of small calls, which wait for each one */
 };
 
-#define YIELD_MAX (1 * GW_MS)  /* those who compute take longer, peers of ours seldom */
 #define YIELD_DUE (30 * GW_US) /* what is due sooner is waited for */
-#define LATE      (2 * GW_MS)  /* who has waited for a turn: those who compute take longer yet */
+#define LATE      (2 * GW_MS)  /* who has waited for a turn: peers of ours take less even where
+                                  neighbours slow them down, those who compute mostly longer */
 
 _Static_assert((int)GW_LOOP_FOREIGN_MAX >= (int)GW_ATTACH_SIZE_MAX, "a message fits");
 _Static_assert((int)GW_DATAPATH_TRAIN_MAX <= (int)GW_BUF_LENT_MAX, "a whole train may be lent");
@@ -337,7 +337,7 @@ static gw_time yield(struct gw_loop *loop, gw_time wake)
     loop->received = 0;
     if (is_amid_many && gw_deadline_before(now + YIELD_DUE, wake) &&
         !gw_yield_rests(&loop->yield, before)) {
-        gw_time after = gw_yield(&loop->yield, before, YIELD_MAX);
+        gw_time after = gw_yield(&loop->yield, before, LATE);
         loop->stats.yields++;
         gw_batch_policy_note(&loop->policy, after - before < LATE);
         now = gw_own_time_at(&loop->time, after);
