@@ -18,8 +18,10 @@ enum {
 };
 
 #define YIELD_DUE (30 * GW_US) /* what is due sooner is waited for */
-#define LATE      (2 * GW_MS)  /* who has waited for a turn: peers of ours take less even where
-                                  neighbours slow them down, those who compute mostly longer */
+
+/* Who has waited for a turn for so long: peers of ours take less, even where neighbours slow them
+ * down, those who compute mostly longer. */
+#define LATE (2 * GW_MS)
 
 _Static_assert((int)GW_LOOP_FOREIGN_MAX >= (int)GW_ATTACH_SIZE_MAX, "a message fits");
 _Static_assert((int)GW_DATAPATH_TRAIN_MAX <= (int)GW_BUF_LENT_MAX, "a whole train may be lent");
