@@ -37,6 +37,8 @@ static struct gw_station *open_station(uint32_t address)
 {
     char error[GW_NET_ERROR_MAX];
     struct gw_station *station = NULL;
+    struct gw_sock_addr group;
+    assert_int_equal(gw_sock_addr_parse("239.1.2.3", 4794, &group), 0);
     const struct gw_station_cfg cfg = {
         .datapath = &gw_datapath_memory,
         .address = "127.0.0.1",
@@ -49,6 +51,8 @@ static struct gw_station *open_station(uint32_t address)
         .role = GW_ATTACH_HOST,
         .keys = &key,
         .key_count = 1,
+        .group = group,
+        .groups = 1,
     };
     assert_int_equal(gw_station_open(&cfg, &station, error), 0);
     return station;
@@ -219,9 +223,21 @@ static void overlay_home__tells_whose_job_was_at_another_home(void **state)
     fixture_close(&f);
 }
 
+/* The system is not even asked for a way to a group, which memory cannot take. */
+static void station__has_no_groups_in_memory(void **state)
+{
+    (void)state;
+    uint16_t first;
+    struct fixture f;
+    fixture_open(&f);
+    assert_int_equal(gw_station_groups(f.station, &first), 0);
+    fixture_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(station__has_no_groups_in_memory),
         cmocka_unit_test(overlay_home_join__behind_others),
         cmocka_unit_test(overlay_home__tells_whose_job_is_over),
         cmocka_unit_test(overlay_home__tells_whose_job_was_at_another_home),
