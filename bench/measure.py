@@ -84,6 +84,12 @@ def machine_cpu_s():
     return (user + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
 
+def have_core(core):
+    """This process runs on that core alone, and before all others there. Needs root."""
+    os.sched_setaffinity(0, {core})
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+
+
 def table(header, rows):
     """Text columns: the first to the left, the others to the right; "-" for None."""
     rows = [["-" if cell is None else str(cell) for cell in row] for row in [header] + rows]

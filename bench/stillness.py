@@ -11,8 +11,9 @@ import multiprocessing
 import os
 import time
 
+from measure import have_core
+
 EVERY_S = 0.002
-PRIORITY = 50
 GRAIN_S = 0.001  # less is nothing: a waking takes some of it anyway
 WORK = 2000  # numbers to be added up: some 40 us
 SLOW = 5  # a busy neighbour on the same physical core, and cold caches, make it less
@@ -26,8 +27,7 @@ def work_s():
 
 def watch(core, end):
     """Until the other end says something; then says when the core stood still, from and until."""
-    os.sched_setaffinity(0, {core})
-    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
+    have_core(core)
     stills = []
     fastest, last = work_s(), time.monotonic()
     while not end.poll(EVERY_S):
