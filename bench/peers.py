@@ -20,6 +20,7 @@ PORT = 29500
 GROUP = "239.77.0.1:29700"
 FLOOR = os.path.join(ROOT, "build", "release", "bench", "gw_bench_floor")
 SERVERS_MAX = 16  # of a job
+THREADS_MAX = 4  # of a worker: more than links that we know need
 VALUES = {1500: 352, 9000: 2048}  # of a packet of ours, by the MTU of the links
 CPU_MIN_S = 0.1  # of all iterations together: ten ticks
 
@@ -259,6 +260,9 @@ class Gradwire:
         command += ["--iters", str(iterations), "--world", str(world)]
         command += ["--values", str(VALUES[fabric.mtu])]
         is_flow = via in ("ring", "send")
+        beside = 0 if is_flow or self.how == "joined" else self.servers(fabric)
+        threads = min(THREADS_MAX, (os.cpu_count() - beside) // fabric.count)
+        command += ["--threads", str(max(1, threads))]
         if is_flow or self.how == "joined":
             command += ["--join", f"{fabric.address(0)}:{PORT}"]
         if is_flow and fabric.rate_bps:
@@ -273,12 +277,14 @@ class Gradwire:
         result = json.loads(fabric.run("gradwire send", ranks, deadline_s))
         return 8 * size / (result["time_ms"]["p50"] / 1e3)
 
-    def start_server(self, fabric):
+    def servers(self, fabric):
         """As many in a row as there are workers, and cores beside theirs; one if there are none."""
+        return max(1, min(fabric.count, SERVERS_MAX, os.cpu_count() - fabric.count))
+
+    def start_server(self, fabric):
         alone = ["multicast: none"] if self.how == "alone" else []
-        count = max(1, min(fabric.count, SERVERS_MAX, os.cpu_count() - fabric.count))
         return fabric.start_server(self.binary, PORT, f"values: {VALUES[fabric.mtu]}", *alone,
-                                   count=count)
+                                   count=self.servers(fabric))
 
 
 def ask(command):

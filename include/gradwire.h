@@ -155,6 +155,9 @@ struct gradwire_options {
                               it sends them once for all who hear it; "none": once to each, and
                               this rank hears no group. Without: a group that it chooses, if there
                               are three ranks or more, and neither `authenticate` nor `encrypt` */
+    uint32_t threads; /* I/O threads, 1 to 16: sums, reductions and broadcasts of 1 MiB and more are
+                         cut into slices, one for each, which has sockets of its own; for ranks
+                         that have cores beside them, and links that one thread cannot fill. 1 */
 };
 
 /* A job that this process has opened. */
@@ -306,8 +309,8 @@ GRADWIRE_API int gradwire_fd(gradwire *job);
  * bits on every rank. `in` may be `out`. Via ina and ps floats are added as integers in units of
  * 2^-27: the error is at most world * 2^-28 for values up to 16, whatever the order of arrival;
  * what does not fit is added as floats in rank order. By ring floats are added as they are, in an
- * order that depends on the place in the array alone (docs/numbers.md). Integers are exact, or the
- * job fails with GRADWIRE_ERR_OVERFLOW.
+ * order that depends on the place in the array, and `threads`, alone (docs/numbers.md). Integers
+ * are exact, or the job fails with GRADWIRE_ERR_OVERFLOW.
  */
 GRADWIRE_API int gradwire_allreduce(gradwire *job, const void *in, void *out, size_t count,
                                     enum gradwire_type type, enum gradwire_op op);

@@ -46,6 +46,7 @@ class JobOptions(TypedDict, total=False):
     spin_us: int | None
     urgency: str | None
     multicast: str | None
+    threads: int | None
 
 
 class CallOptions(TypedDict, total=False):

@@ -37,6 +37,7 @@ enum {
     KEY_ANNOUNCE,
     KEY_SIGNALS,
     KEY_MULTICAST,
+    KEY_THREADS,
     KEY_LOSS,
     KEY_DUPLICATE,
     KEY_DELAY,
@@ -79,6 +80,8 @@ static const struct argp_option options[] = {
      "what switches are told of bursts travels in the dscp (default) or in an IPv4 option", 0},
     {"multicast", KEY_MULTICAST, "GROUP", 0,
      "ADDRESS:PORT to which rank 0 sends sums once for all, or none (default: a group it chooses)",
+     0},
+    {"threads", KEY_THREADS, "N", 0, "I/O threads of a worker, among which large sums are cut (1)",
      0},
     {"loss", KEY_LOSS, "P", 0, "lose this part of our packets on purpose", 1},
     {"duplicate", KEY_DUPLICATE, "P", 0, "send this part of them twice", 1},
@@ -223,6 +226,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         return parse_count("window", text, &own->window);
     case KEY_PATHS:
         return parse_count("paths", text, &own->paths);
+    case KEY_THREADS:
+        return parse_count("threads", text, &own->threads);
     case KEY_RATE:
         if (gw_parse_rate(text, &own->rate_bps) == 0)
             return 0;

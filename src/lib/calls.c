@@ -7,18 +7,16 @@
 
 #include "lib/call_parts.h"
 #include "lib/calls.h"
-#include "lib/io.h"
+#include "lib/channels.h"
 #include "lib/options.h"
 
 enum {
-    GUARD_MS = 15000,       /* the I/O thread is late by so much: it is stuck */
     RING_BYTES = 256 << 10, /* more goes around a ring, see choose_via() */
 };
 
 struct gradwire {
-    struct gw_io *io;
+    struct gw_channels *channels;
     int rank, world;
-    uint32_t deadline_ms;
     pid_t owner;                     /* process that opened it */
     bool is_watched;                 /* somebody waits for gradwire_fd() */
     uint32_t untold;                 /* calls that have ended, and were not asked for since */
@@ -98,11 +96,11 @@ static void set_untold(struct gradwire *job, uint64_t call, bool is_untold)
     *place = is_untold;
 }
 
-/* Takes all completions there are; waits up to `wait_ms` if `call` is not among them yet. */
-static bool await(struct gradwire *job, uint64_t call, int wait_ms)
+/* Takes all completions there are, and may wait for that of `call`. */
+static bool await(struct gradwire *job, uint64_t call, bool waits)
 {
     struct gw_completion completion;
-    while (gw_io_receive(job->io, &completion, has_ended(job, call) ? 0 : wait_ms)) {
+    while (gw_channels_receive(job->channels, &completion, waits && !has_ended(job, call))) {
         uint64_t at = completion.call % GW_IO_CALLS_MAX;
         job->ended[at] = completion.call;
         job->errors[at] = completion.error;
@@ -110,7 +108,7 @@ static bool await(struct gradwire *job, uint64_t call, int wait_ms)
         job->missing[at] = completion.missing;
         set_untold(job, completion.call, true);
         job->has_failed |=
-            completion.error != GRADWIRE_OK && !gw_io_refusal(job->io, completion.call);
+            completion.error != GRADWIRE_OK && !gw_channels_refusal(job->channels, completion.call);
     }
     return has_ended(job, call);
 }
@@ -127,8 +125,7 @@ int gw_calls_check(const struct gradwire *job)
 int gradwire_open(const struct gradwire_options *options, struct gradwire **result)
 {
     struct gw_io_plan plan;
-    struct gw_completion opened;
-    char error[GW_NET_ERROR_MAX] = "";
+    char error[GW_IO_TEXT_MAX] = "";
     if (!options || !result)
         return gw_calls_fail(GRADWIRE_ERR_INVALID, "no options are given, or no place for the job");
     int code = gw_options_plan(options, &plan, error);
@@ -140,26 +137,15 @@ int gradwire_open(const struct gradwire_options *options, struct gradwire **resu
     *job = (struct gradwire){
         .rank = plan.rank,
         .world = plan.world,
-        .deadline_ms = (uint32_t)(plan.stall / GW_MS),
         .owner = getpid(),
         .terms = {.mtu = plan.mtu, .rank = plan.rank, .world = plan.world, .largest = plan.largest},
         .via = (enum gw_via)plan.via,
         .rings = plan.rings,
     };
-    code = gw_io_start(&plan, &job->io, error);
+    code = gw_channels_open(&plan, &job->channels, error);
     if (code) {
         free(job);
         return gw_calls_fail(code, "%s", error);
-    }
-    /* Attaching and joining have a deadline each. */
-    if (!gw_io_receive(job->io, &opened, (int)(2 * job->deadline_ms) + GUARD_MS))
-        opened.error = gw_calls_fail(GRADWIRE_ERR_SYSTEM, "the I/O thread does not answer");
-    else if (opened.error)
-        gw_calls_fail(opened.error, "%s", gw_io_text(job->io));
-    if (opened.error) {
-        gw_io_stop(job->io);
-        free(job);
-        return opened.error;
     }
     *result = job;
     return GRADWIRE_OK;
@@ -170,7 +156,7 @@ void gradwire_close(struct gradwire *job)
     if (!job)
         return;
     if (job->owner == getpid())
-        gw_io_stop(job->io);
+        gw_channels_close(job->channels);
     for (uint32_t at = 0; at < GW_IO_CALLS_MAX; at++)
         gw_call_parts_end(&job->parts[at], 0, 0);
     free(job);
@@ -274,9 +260,10 @@ static int start(struct gradwire *job, struct gw_call *call,
                  const struct gradwire_call_options *options, bool waits)
 {
     char error[GW_NET_ERROR_MAX];
-    await(job, job->last, 0);
+    await(job, job->last, false);
     if (job->has_failed)
-        return gw_calls_fail(GRADWIRE_ERR_CLOSED, "the job has ended: %s", gw_io_text(job->io));
+        return gw_calls_fail(GRADWIRE_ERR_CLOSED, "the job has ended: %s",
+                             gw_channels_text(job->channels));
     call->number = next_number(job);
     struct gw_call_parts *parts = &job->parts[call->number % GW_IO_CALLS_MAX];
     int code = GRADWIRE_OK;
@@ -284,7 +271,7 @@ static int start(struct gradwire *job, struct gw_call *call,
         code = gw_call_parts_begin(parts, options, &job->terms, call, error);
     if (code)
         return gw_calls_fail(code, "%s", error);
-    if (!call->number || !gw_io_send(job->io, call, waits)) {
+    if (!call->number || !gw_channels_send(job->channels, call, waits)) {
         if (call->number)
             gw_call_parts_end(parts, 0, 0);
         return gw_calls_fail(GRADWIRE_ERR_BUSY,
@@ -343,8 +330,8 @@ int gradwire_fd(struct gradwire *job)
         return code;
     job->is_watched = true;
     if (job->untold)
-        gw_io_recall(job->io);
-    return gw_io_fd(job->io);
+        gw_io_recall(gw_channels_first(job->channels));
+    return gw_io_fd(gw_channels_first(job->channels));
 }
 
 int gradwire_test(struct gradwire *job, gradwire_call call, int *done)
@@ -358,19 +345,20 @@ int gradwire_test(struct gradwire *job, gradwire_call call, int *done)
     if (!done)
         return gw_calls_fail(GRADWIRE_ERR_INVALID, "no place is given for whether it has ended");
     if (job->is_watched) /* before it looks: what ends later makes it readable again */
-        gw_io_drain(job->io);
-    *done = await(job, call, 0);
+        gw_io_drain(gw_channels_first(job->channels));
+    *done = await(job, call, false);
     if (*done)
         set_untold(job, call, false);
     if (job->is_watched && job->untold)
-        gw_io_recall(job->io);
+        gw_io_recall(gw_channels_first(job->channels));
     if (!*done)
         return GRADWIRE_OK;
     uint64_t at = call % GW_IO_CALLS_MAX;
     gw_call_parts_end(&job->parts[at], job->bytes[at], job->missing[at]);
     code = job->errors[at];
-    const char *refusal = gw_io_refusal(job->io, call);
-    return code ? gw_calls_fail(code, "%s", refusal ? refusal : gw_io_text(job->io)) : GRADWIRE_OK;
+    const char *refusal = gw_channels_refusal(job->channels, call);
+    return code ? gw_calls_fail(code, "%s", refusal ? refusal : gw_channels_text(job->channels))
+                : GRADWIRE_OK;
 }
 
 int gradwire_wait(struct gradwire *job, gradwire_call call)
@@ -380,8 +368,7 @@ int gradwire_wait(struct gradwire *job, gradwire_call call)
     if (code || done)
         return code;
     /* The io fails what makes no progress; long calls that do make some come to no harm. */
-    while (!await(job, call, -1))
-        continue;
+    await(job, call, true);
     return gradwire_test(job, call, &done);
 }
 
@@ -394,7 +381,7 @@ int gradwire_get_stats(const struct gradwire *job, struct gradwire_stats *stats)
     size_t size = stats ? stats->size : 0;
     if (size < sizeof(size_t) || size > sizeof(all))
         return gw_calls_fail(GRADWIRE_ERR_INVALID, "stats.size is not that of this version");
-    gw_io_stats(job->io, &all);
+    gw_channels_stats(job->channels, &all);
     all.size = size;
     memcpy(stats, &all, size);
     return GRADWIRE_OK;

@@ -1,6 +1,7 @@
 /* The I/O thread: its phases and its station; see io.h. */
 #include "lib/io_impl.h"
 
+#include <fcntl.h>
 #include <fenv.h>
 #include <signal.h>
 #include <stdio.h>
@@ -43,6 +44,9 @@ static void step(struct gw_io *io)
             gw_io_enter(io, GW_IO_OVER, 0);
         break;
     case GW_IO_OPENING:
+        if (io->is_leaving)
+            gw_io_fail(io, GRADWIRE_ERR_CLOSED, "the job was closed before all had come");
+        break;
     case GW_IO_OVER:
         break;
     }
@@ -244,7 +248,8 @@ static int start_thread(struct gw_io *io)
     return reason;
 }
 
-int gw_io_start(const struct gw_io_plan *plan, struct gw_io **result, char *error)
+int gw_io_start(const struct gw_io_plan *plan, const struct gw_io *first, struct gw_io **result,
+                char *error)
 {
     struct gw_io *io = aligned_alloc(GW_CACHE_LINE, gw_aligned(sizeof(*io)));
     if (!io)
@@ -255,7 +260,8 @@ int gw_io_start(const struct gw_io_plan *plan, struct gw_io **result, char *erro
     pthread_mutex_init(&io->stats_lock, NULL);
     pthread_mutex_init(&io->turn, NULL);
     io->to_thread = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    io->to_app = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    io->to_app =
+        first ? fcntl(first->to_app, F_DUPFD_CLOEXEC, 0) : eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (io->to_thread < 0 || io->to_app < 0) {
         free_all(io);
         return gw_net_fail(error, GRADWIRE_ERR_SYSTEM, "cannot open an eventfd");
@@ -280,14 +286,24 @@ int gw_io_start(const struct gw_io_plan *plan, struct gw_io **result, char *erro
     return GRADWIRE_OK;
 }
 
-void gw_io_stop(struct gw_io *io)
+void gw_io_leave(struct gw_io *io)
 {
     const struct gw_command leave = {.leaves = true};
     while (!gw_spsc_push(&io->commands, &leave, sizeof(leave)))
         usleep(1000);
     gw_io_wake(io->to_thread);
+}
+
+void gw_io_stop(struct gw_io *io)
+{
+    gw_io_leave(io);
     pthread_join(io->thread, NULL);
     free_all(io);
+}
+
+uint16_t gw_io_port(const struct gw_io *io)
+{
+    return gw_sock_addr_port(gw_datapath_address(gw_station_datapath(io->station)));
 }
 
 const char *gw_io_text(const struct gw_io *io)

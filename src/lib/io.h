@@ -22,6 +22,7 @@ enum {
     GW_IO_CALLS_MAX = GRADWIRE_CALLS_MAX,
     GW_IO_NAME_MAX = 256,
     GW_IO_SERVERS_MAX = GW_COMMUNICATOR_SERVERS_MAX,
+    GW_IO_CHANNELS_MAX = 16,
 };
 
 /* What an I/O thread is started with: options that have been checked. */
@@ -30,6 +31,8 @@ struct gw_io_plan {
     bool rings;            /* large sums of which nobody says how they go: around a ring */
     uint16_t rank;
     uint16_t world;
+    uint16_t channel; /* number of this thread among those of the job, see channels.h */
+    uint16_t channels;
     uint16_t values;
     uint16_t window;
     uint32_t mtu;     /* payload bytes of a packet between ranks */
@@ -40,7 +43,8 @@ struct gw_io_plan {
     bool authenticates;
     bool encrypts;
     char job[GW_IO_NAME_MAX];
-    char join[GW_IO_NAME_MAX]; /* of rank 0, which is the server if there is no other */
+    char join[GW_IO_NAME_MAX]; /* of rank 0, which is the server if there is no other; with another
+                                  channel than the first it listens at any port */
     char servers[GW_IO_SERVERS_MAX][GW_IO_NAME_MAX];
     uint32_t server_count;        /* 0: rank 0 is the server */
     char switch_[GW_IO_NAME_MAX]; /* empty: none but the server's own */
@@ -67,11 +71,19 @@ struct gw_completion {
 
 struct gw_io;
 
-/* Opens sockets and starts the thread. Returns GRADWIRE_OK, or an error with `error` filled. */
-int gw_io_start(const struct gw_io_plan *plan, struct gw_io **io, char *error);
+/* Opens sockets and starts the thread. `first`: who else is heard by the same descriptor, or NULL.
+ * Returns GRADWIRE_OK, or an error with `error` filled. */
+int gw_io_start(const struct gw_io_plan *plan, const struct gw_io *first, struct gw_io **io,
+                char *error);
 
-/* Tells the thread to leave the job, waits until it has, and frees everything. */
+/* Tells the thread to leave the job; what is in work fails. */
+void gw_io_leave(struct gw_io *io);
+
+/* The same, then waits until it has, and frees everything. */
 void gw_io_stop(struct gw_io *io);
+
+/* Where it listens. */
+uint16_t gw_io_port(const struct gw_io *io);
 
 /* `waits`: gw_io_receive() follows at once. False: too much is in work. */
 bool gw_io_send(struct gw_io *io, const struct gw_call *call, bool waits);

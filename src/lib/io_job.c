@@ -1,4 +1,5 @@
 /* What a process has of a job: station, endpoint, communicator and ways; see io_impl.h. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/cpu.h"
@@ -76,7 +77,7 @@ static int open_station(struct gw_io *io, uint32_t node_address, char *error)
         .datapath = plan->datapath,
         .address = plan->bind[0] ? plan->bind : NULL,
         .family_of = io->server_count && io->servers[0][0] ? io->servers[0] : NULL,
-        .port = own.length ? gw_sock_addr_port(&own) : 0,
+        .port = own.length && plan->channel == 0 ? gw_sock_addr_port(&own) : 0,
         .entropies = plan->paths,
         .packets = is_home(plan) ? HOME_PACKETS : PACKETS + SERVER_PACKETS * io->server_count,
         .mtu = station_mtu(plan),
@@ -267,10 +268,20 @@ static void take_servers(struct gw_io *io)
     io->server_count = plan->server_count ? plan->server_count : 1;
 }
 
+/* Each channel is a job of its own, and of a job with as many: who has others meets nobody. */
+static uint32_t job_number(const struct gw_io_plan *plan)
+{
+    char name[GW_IO_NAME_MAX + sizeof(" 65535/65535")];
+    if (plan->channels == 1)
+        return gw_key_job(&plan->key, plan->job);
+    snprintf(name, sizeof(name), "%s %u/%u", plan->job, plan->channel, plan->channels);
+    return gw_key_job(&plan->key, name);
+}
+
 int gw_io_open_job(struct gw_io *io, char *error)
 {
     uint32_t address = gw_key_random_address(), home_address = gw_key_random_address();
-    io->job = gw_key_job(&io->plan.key, io->plan.job);
+    io->job = job_number(&io->plan);
     take_servers(io);
     int code = open_station(io, is_home(&io->plan) ? home_address : address, error);
     if (!code && is_home(&io->plan))

@@ -22,6 +22,7 @@ enum {
     WINDOW_MAX = GW_OVERLAY_WINDOW_MAX,
     SPIN_US = 100,
     SPIN_MAX_US = 1000000,
+    THREADS = 1,
     /* Of the options as they were when one of them last went away. */
     SIZE_MIN = offsetof(struct gradwire_options, signals) + sizeof(const char *),
 };
@@ -89,6 +90,7 @@ static const char *join_of_launcher(void)
 void gradwire_options_init(struct gradwire_options *options, size_t size)
 {
     const char *via = variable("GRADWIRE_VIA"), *spin = variable("GRADWIRE_SPIN");
+    const char *threads = variable("GRADWIRE_THREADS");
     struct gradwire_options defaults = {
         .size = size,
         .job = variable("GRADWIRE_JOB"),
@@ -108,6 +110,7 @@ void gradwire_options_init(struct gradwire_options *options, size_t size)
         .insecure_key_file = variable("GRADWIRE_INSECURE_KEY_FILE") != NULL,
         .spin_us = spin ? (uint32_t)number_of(spin) : SPIN_US,
         .multicast = variable("GRADWIRE_MULTICAST"),
+        .threads = threads ? (uint32_t)number_of(threads) : THREADS,
     };
     if (!defaults.join)
         defaults.join = join_of_launcher();
@@ -142,17 +145,17 @@ static int check_largest(const struct gradwire_options *options, char *error)
 }
 
 /* A number that is none comes from the program, or from a word of the environment. */
-static int check_spin(uint32_t spin_us, char *error)
+static int check_either(const char *option, uint32_t number, uint32_t least, uint32_t most,
+                        const char *variable_name, char *error)
 {
-    char value[GW_IO_NAME_MAX];
-    const char *text = variable("GRADWIRE_SPIN");
-    if (spin_us <= SPIN_MAX_US)
+    const char *text = variable(variable_name);
+    if (number >= least && number <= most)
         return GRADWIRE_OK;
-    if (text && (uint32_t)number_of(text) == spin_us)
-        snprintf(value, sizeof(value), "GRADWIRE_SPIN is %s", text);
-    else
-        snprintf(value, sizeof(value), "spin_us is %u", (unsigned)spin_us);
-    return refuse(error, "%s: 0 to 1000000", value);
+    if (text && (uint32_t)number_of(text) == number)
+        return gw_net_fail(error, GRADWIRE_ERR_INVALID, "%s is %s: %u to %u", variable_name, text,
+                           least, most);
+    return gw_net_fail(error, GRADWIRE_ERR_INVALID, "%s is %u: %u to %u", option, number, least,
+                       most);
 }
 
 static int check_numbers(const struct gradwire_options *options, char *error)
@@ -182,7 +185,11 @@ static int check_numbers(const struct gradwire_options *options, char *error)
     if (options->deadline_ms < DEADLINE_MIN_MS || options->deadline_ms > DEADLINE_MAX_MS)
         return refuse(error, "deadline_ms is %s: 100 to 3600000", value);
     int code = check_largest(options, error);
-    return code ? code : check_spin(options->spin_us, error);
+    if (!code)
+        code = check_either("spin_us", options->spin_us, 0, SPIN_MAX_US, "GRADWIRE_SPIN", error);
+    return code ? code
+                : check_either("threads", options->threads, 1, GW_IO_CHANNELS_MAX,
+                               "GRADWIRE_THREADS", error);
 }
 
 /* Copies what was given, with defaults for what was left out. */
@@ -201,6 +208,8 @@ static int take_options(const struct gradwire_options *given, struct gradwire_op
         options->paths = 1;
     if (!options->largest)
         options->largest = LARGEST;
+    if (!options->threads)
+        options->threads = THREADS;
     return GRADWIRE_OK;
 }
 
@@ -316,6 +325,7 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
         .via = options.via,
         .rank = (uint16_t)options.rank,
         .world = (uint16_t)options.world,
+        .channels = options.world > 1 ? (uint16_t)options.threads : 1,
         .values = (uint16_t)options.values,
         .window = (uint16_t)options.window,
         .mtu = 4 * options.values,

@@ -59,6 +59,13 @@ class CommandTest(CommandCase):
                                       *said, "--json")
             self.assertEqual(json.loads(result.stdout)["copies_saved"] > 0, saves, group)
 
+    def test_bench_cuts_sums_among_threads(self):
+        for via in ("ina", "ps", "ring"):
+            result = self.run_program("bench", "--workers", "3", "--size", "4MB", "--iters", "3", "--threads",
+                                      "3", "--via", via, "--json")
+            found = json.loads(result.stdout)
+            self.assertLessEqual(found["max_abs_error"], found["exact_bound"])
+
     def test_bench_survives_faults(self):
         result = self.run_program("bench", "--workers", "2", "--size", "500KB", "--iters", "1",
                                   "--loss", "0.02", "--duplicate", "2%", "--delay", "0.02", "--json")
@@ -113,6 +120,8 @@ class CommandTest(CommandCase):
             self.refuse("bench", "--via", via, "--values", "62", "--size", "5GB", "--bound", "10%",
                         names="largest is 5000000000: at most 4160749568 bytes")
         self.refuse("bench", "--rate", "1Kbps", names="--rate=1Kbps")
+        self.refuse("bench", "--threads", "x", names="--threads=x")
+        self.refuse("bench", "--threads", "17", names="threads is 17: 1 to 16")
         self.refuse("bench", "--workers", "1", "--rate", "500Gbps", names="rate_bps")
 
     def test_bench_waits_no_longer_than_the_deadline(self):

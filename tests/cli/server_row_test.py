@@ -113,6 +113,15 @@ class ServerRowTest(unittest.TestCase):
         for i in range(COUNT):
             self.assertRegex(self.read_log(), rf"server:{self.first + i}: SIGTERM")
 
+    def test_threads_have_servers_of_their_own(self):
+        self.start()
+        subprocess.run([PROGRAM, "bench", "--workers", "2", "--threads", "2", "--server", self.row, "--size",
+                        "4MB", "--iters", "9"], check=True, timeout=PATIENCE_S, capture_output=True)
+        results = [one["totals"]["results"] for one in self.ask()]
+        self.assertGreater(min(results), 0)
+        # The second thread has the second server alone, and half of the sums.
+        self.assertAlmostEqual(results[1] / sum(results), 1 / 2, delta=0.01)
+
     def test_one_that_ends_ends_all(self):
         found = self.start()
         os.kill(found[1], signal.SIGKILL)

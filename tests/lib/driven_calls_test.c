@@ -172,7 +172,7 @@ static int meet_by_ring(const struct thread_rank *own)
     struct gw_call meet = {.kind = GW_CALL_BARRIER, .via = GW_VIA_RING};
     struct gw_call push = {.kind = GW_CALL_PUSH, .in = &one, .count = 1, .type = GW_DTYPE_I32};
     CHECK(gw_options_plan(&own->options, &plan, error) == 0);
-    CHECK(gw_io_start(&plan, &io, error) == 0);
+    CHECK(gw_io_start(&plan, NULL, &io, error) == 0);
     CHECK(gw_io_receive(io, &opened, DEADLINE_MS) && opened.error == 0);
     for (push.key = 0; are_values_kept && push.key < KEYS; push.key++) {
         push.number = ++meet.number;

@@ -593,6 +593,7 @@ static void library__refuses_what_cannot_work(void **state)
     REFUSES(lb, "round-robin", "switches");
     REFUSES(paths, 257, "paths");
     REFUSES(spin_us, 1000001, "spin_us");
+    REFUSES(threads, 17, "threads is 17: 1 to 16");
     REFUSES(rate_bps, 1000, "rate_bps is 1000");
     REFUSES(rate_bps, UINT64_C(400000000001), "rate_bps");
     REFUSES(bind, "not-an-address", "not-an-address");

@@ -27,6 +27,7 @@ static const char *const variables[] = {
     "GRADWIRE_KEY_FILE",
     "GRADWIRE_VIA",
     "GRADWIRE_SPIN",
+    "GRADWIRE_THREADS",
     "GRADWIRE_ANNOUNCE",
     "GRADWIRE_SIGNALS",
     "GRADWIRE_MULTICAST",
@@ -467,6 +468,12 @@ static void options_plan__refuses_what_the_environment_got_wrong(void **state)
     assert_refused(&options, GRADWIRE_ERR_INVALID, "GRADWIRE_SPIN is round: 0 to 1000000");
     options.spin_us = 1000001;
     assert_refused(&options, GRADWIRE_ERR_INVALID, "spin_us is 1000001");
+    clear(NULL);
+    set("GRADWIRE_THREADS", "many");
+    options = initial();
+    assert_refused(&options, GRADWIRE_ERR_INVALID, "GRADWIRE_THREADS is many: 1 to 16");
+    options.threads = 17;
+    assert_refused(&options, GRADWIRE_ERR_INVALID, "threads is 17: 1 to 16");
     clear(NULL);
     set("RANK", "1");
     set("WORLD_SIZE", "2");

@@ -1,0 +1,38 @@
+/*
+ * The I/O threads of an open job, each of which is a channel: sockets and sessions of its own, and
+ * to servers, switches and the other ranks a job of its own. A large sum, reduction or broadcast is
+ * cut into slices, one for each channel, and has ended when all of them have; everything else is
+ * the first channel's. What ends one of them ends all.
+ */
+#ifndef GW_LIB_CHANNELS_H
+#define GW_LIB_CHANNELS_H
+
+#include "lib/io.h"
+
+struct gw_channels;
+
+/* Opens as many as the plan says, and waits until all ranks have. Returns GRADWIRE_OK, or an error
+ * with `error` (GW_IO_TEXT_MAX long) filled. */
+int gw_channels_open(const struct gw_io_plan *plan, struct gw_channels **channels, char *error);
+
+/* Leaves the job, waits until that is done, and frees everything. */
+void gw_channels_close(struct gw_channels *channels);
+
+/* As gw_io_send() and gw_io_receive(), which see; a wait has no end but that of a call. */
+bool gw_channels_send(struct gw_channels *channels, const struct gw_call *call, bool waits);
+bool gw_channels_receive(struct gw_channels *channels, struct gw_completion *completion,
+                         bool waits);
+
+/* The first, whose descriptor is that of all. */
+struct gw_io *gw_channels_first(const struct gw_channels *channels);
+
+/* What the failure was that a completion reported. */
+const char *gw_channels_text(const struct gw_channels *channels);
+
+/* Why this call alone, which has ended, was refused; NULL: it was not. */
+const char *gw_channels_refusal(const struct gw_channels *channels, uint64_t call);
+
+/* The sums of their counters. */
+void gw_channels_stats(const struct gw_channels *channels, struct gradwire_stats *stats);
+
+#endif
