@@ -13,6 +13,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BINARY = os.path.join(ROOT, "build", "release", "gradwire")
+CORES = "GRADWIRE_BENCH_CORES"  # variable of the environment
 
 
 def die(message, status=1):
@@ -74,6 +75,11 @@ def machine():
                 model = line.split(":", 1)[1].strip()
                 break
     return f"{model}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start"
+
+
+def cores():
+    """How many there are, or seem to be (bench/more-cores)."""
+    return int(os.environ.get(CORES, os.cpu_count()))
 
 
 def machine_cpu_s():

@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 from fabric import END_INTERFACE, HUB, HUB_INTERFACE, SUBNET, Failure
-from measure import ROOT, median
+from measure import ROOT, cores, median
 
 BENCH = os.path.join(ROOT, "bench")
 PORT = 29500
@@ -261,7 +261,7 @@ class Gradwire:
         command += ["--values", str(VALUES[fabric.mtu])]
         is_flow = via in ("ring", "send")
         beside = 0 if is_flow or self.how == "joined" else self.servers(fabric)
-        threads = min(THREADS_MAX, (os.cpu_count() - beside) // fabric.count)
+        threads = min(THREADS_MAX, (cores() - beside) // fabric.count)
         command += ["--threads", str(max(1, threads))]
         if is_flow or self.how == "joined":
             command += ["--join", f"{fabric.address(0)}:{PORT}"]
@@ -279,7 +279,7 @@ class Gradwire:
 
     def servers(self, fabric):
         """As many in a row as there are workers, and cores beside theirs; one if there are none."""
-        return max(1, min(fabric.count, SERVERS_MAX, os.cpu_count() - fabric.count))
+        return max(1, min(fabric.count, SERVERS_MAX, cores() - fabric.count))
 
     def start_server(self, fabric):
         alone = ["multicast: none"] if self.how == "alone" else []
