@@ -155,9 +155,10 @@ struct gradwire_options {
                               it sends them once for all who hear it; "none": once to each, and
                               this rank hears no group. Without: a group that it chooses, if there
                               are three ranks or more, and neither `authenticate` nor `encrypt` */
-    uint32_t threads; /* I/O threads, 1 to 16: sums, reductions and broadcasts of 1 MiB and more are
-                         cut into slices, one for each, which has sockets of its own; for ranks
-                         that have cores beside them, and links that one thread cannot fill. 1 */
+    uint32_t threads; /* I/O threads, 1 to 16, with sockets of their own, among which collectives
+                         without a bound are cut if each rank has 1 MiB or more (of all-gather and
+                         reduce-scatter: in the smaller memory); for ranks with cores to spare, and
+                         links that one thread cannot fill. 1 */
 };
 
 /* A job that this process has opened. */

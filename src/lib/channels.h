@@ -1,8 +1,8 @@
 /*
  * The I/O threads of an open job, each of which is a channel: sockets and sessions of its own, and
- * to servers, switches and the other ranks a job of its own. A large sum, reduction or broadcast is
- * cut into slices, one for each channel, and has ended when all of them have; everything else is
- * the first channel's. What ends one of them ends all.
+ * to servers, switches and the other ranks a job of its own. A large collective is cut into slices
+ * (slices.h), one for each channel, and has ended when all of them have; everything else is the
+ * first channel's. What ends one of them ends all.
  */
 #ifndef GW_LIB_CHANNELS_H
 #define GW_LIB_CHANNELS_H

@@ -1,11 +1,12 @@
 /* Slices of a call; see slices.h. */
 #include "lib/slices.h"
 
+_Static_assert((int)GW_CALL_ALLREDUCE == 0 && (int)GW_CALL_BARRIER == 5,
+               "collectives of tensors first");
+
 uint32_t gw_slices_of(const struct gw_call *call, uint32_t most)
 {
-    const bool may =
-        !call->parts && (call->kind == GW_CALL_ALLREDUCE || call->kind == GW_CALL_REDUCE ||
-                         call->kind == GW_CALL_BROADCAST);
+    const bool may = !call->parts && call->kind < GW_CALL_BARRIER;
     const uint64_t full = call->count * gw_dtype_size(call->type) / GW_SLICE_MIN;
     return !may || full < 2 ? 1 : full < most ? (uint32_t)full : most;
 }
@@ -21,5 +22,7 @@ struct gw_call gw_slice(const struct gw_call *call, uint16_t values, uint32_t sl
     slice.in = (const unsigned char *)call->in + offset;
     slice.out = call->out ? (unsigned char *)call->out + offset : NULL;
     slice.count = number + 1 < slices ? each : call->count - first;
+    if (call->kind == GW_CALL_ALLGATHER || call->kind == GW_CALL_REDUCE_SCATTER)
+        slice.stride = call->count;
     return slice;
 }

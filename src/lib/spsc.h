@@ -9,7 +9,7 @@
 
 enum {
     GW_SPSC_CELLS = 128, /* a power of two */
-    GW_SPSC_CELL_SIZE = 80,
+    GW_SPSC_CELL_SIZE = 88,
 };
 
 struct gw_spsc {

@@ -115,6 +115,29 @@ static int reduce_and_broadcast(gradwire *job, int rank)
     return 0;
 }
 
+/* In place and apart: everybody's own in the place of its rank, then back. */
+static int gather_and_scatter(gradwire *job, int rank)
+{
+    int32_t *all = calloc((size_t)WORLD * LARGE, sizeof(*all)), *own = values(rank, LARGE, 0);
+    CHECK(all && own);
+    for (int apart = 0; apart < 2; apart++) {
+        int32_t *mine = all + (size_t)rank * LARGE;
+        memset(all, 0, (size_t)WORLD * LARGE * sizeof(*all));
+        memcpy(mine, own, LARGE * sizeof(*own));
+        CHECK(gradwire_allgather(job, apart ? own : mine, all, LARGE, GRADWIRE_INT32) == 0);
+        for (int r = 0; r < WORLD; r++)
+            for (size_t i = 0; i < LARGE; i++)
+                CHECK(all[(size_t)r * LARGE + i] == value(r, i, 0));
+        int32_t *sums = apart ? own : mine;
+        CHECK(gradwire_reduce_scatter(job, all, sums, LARGE, GRADWIRE_INT32, GRADWIRE_SUM) == 0);
+        for (size_t i = 0; i < LARGE; i++)
+            CHECK(sums[i] == WORLD * value(rank, i, 0));
+    }
+    free(all);
+    free(own);
+    return 0;
+}
+
 /* Large and small ones and messages at the same time, which end in any order. */
 static int started(gradwire *job, int rank)
 {
@@ -227,6 +250,7 @@ static void channels__take_other_types_and_calls(void **state)
     (void)state;
     run_with(other_types, "lose=0");
     run_with(reduce_and_broadcast, "lose=0");
+    run_with(gather_and_scatter, "lose=0");
 }
 
 static void channels__end_started_calls_in_any_order(void **state)

@@ -38,24 +38,30 @@ static inline bool ask_combines(const struct ask *ask)
     return ask->kind != GW_COLL_ALLGATHER && ask->kind != GW_COLL_BROADCAST;
 }
 
-/* Bytes that a worker gives, and gets. */
+/* Bytes from one worker's part to the next one's. */
+static inline uint64_t stride_of(const struct model *m, const struct ask *ask)
+{
+    return (ask->call.count + m->setup.gap) * gw_dtype_size(ask->call.type);
+}
+
+/* Bytes of the memory that a worker gives, and gets. */
 static inline uint64_t given(const struct model *m, const struct ask *ask)
 {
     uint64_t parts = ask->kind == GW_COLL_REDUCE_SCATTER ? m->setup.world : 1;
-    return parts * ask->call.count * gw_dtype_size(ask->call.type);
+    return (parts - 1) * stride_of(m, ask) + ask->call.count * gw_dtype_size(ask->call.type);
 }
 
 static inline uint64_t got(const struct model *m, const struct ask *ask)
 {
     uint64_t parts = ask->kind == GW_COLL_ALLGATHER ? m->setup.world : 1;
-    return parts * ask->call.count * gw_dtype_size(ask->call.type);
+    return (parts - 1) * stride_of(m, ask) + ask->call.count * gw_dtype_size(ask->call.type);
 }
 
 static inline void memory_open(const struct model *m, const struct ask *ask, uint32_t rank,
                                struct memory *memory)
 {
     uint64_t in_size = given(m, ask), out_size = got(m, ask);
-    uint64_t part = rank * ask->call.count * gw_dtype_size(ask->call.type);
+    uint64_t part = rank * stride_of(m, ask);
     memory->size = 3 * GUARD + in_size + out_size;
     memory->block = gw_test_take(memory->size);
     memory->before = gw_test_take(memory->size);
@@ -114,9 +120,9 @@ static inline void expect_all(const struct model *m, const struct ask *ask, stru
         else if (ask->kind == GW_COLL_REDUCE)
             expect_results(m, ask, memories, 0, rank, out);
         else if (ask->kind == GW_COLL_REDUCE_SCATTER)
-            expect_results(m, ask, memories, rank * part, rank, out);
+            expect_results(m, ask, memories, rank * stride_of(m, ask), rank, out);
         for (uint32_t i = 0; ask->kind == GW_COLL_ALLGATHER && i < m->setup.world; i++)
-            memcpy(out + i * part, memories[i].in, part);
+            memcpy(out + i * stride_of(m, ask), memories[i].in, part);
     }
 }
 
@@ -126,6 +132,7 @@ static inline struct gw_coll_call ask_call(const struct model *m, const struct a
     struct gw_coll_call call = call_at(m, &ask->call, memory->in, memory->out);
     call.coll = gw_coll_for(ask->kind);
     call.root = is_rooted(ask) ? ask->root : 0;
+    call.stride = m->setup.gap ? ask->call.count + m->setup.gap : 0;
     return call;
 }
 

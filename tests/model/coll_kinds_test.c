@@ -113,6 +113,27 @@ static void coll_kinds__wait_for_room_in_the_endpoint(void **state)
     }
 }
 
+/* Parts of workers that lie apart: what is between them stays. */
+static void coll_kinds__leave_what_lies_between(void **state)
+{
+    (void)state;
+    static const uint64_t gaps[] = {1, 7, 3000};
+    for (uint32_t world = 1; world <= WORLD_MAX; world++) {
+        struct setup setup = {.coll = "ring", .world = world, .segment = 160, .flows = 3};
+        struct model m;
+        setup.gap = gaps[world % GW_COUNT_OF(gaps)];
+        model_open(&m, &setup);
+        for (uint32_t i = 0; i < 8 * GW_DTYPES; i++) {
+            const enum gw_dtype type = (enum gw_dtype)(i % GW_DTYPES);
+            ask_once(&m, &(struct ask){i % 2 ? GW_COLL_ALLGATHER : GW_COLL_REDUCE_SCATTER,
+                                       0,
+                                       i / 2 % 2,
+                                       {1 + 37 * i, type, op_of(i, type), i}});
+        }
+        model_close(&m);
+    }
+}
+
 /* All kinds at the same time as an all-reduce, one after the other without a pause, so that whoever
  * is done begins the next while others still need what it sends. */
 static void coll_kinds__follow_one_another(void **state)
@@ -166,6 +187,7 @@ int main(void)
         cmocka_unit_test(coll_kinds__are_the_same_whatever_is_lost),
         cmocka_unit_test(coll_kinds__have_enough_memory),
         cmocka_unit_test(coll_kinds__wait_for_room_in_the_endpoint),
+        cmocka_unit_test(coll_kinds__leave_what_lies_between),
         cmocka_unit_test(coll_kinds__follow_one_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,6 +50,7 @@ struct setup {
     gw_time stall;         /* of runs; 0: PATIENCE, and longer with slower links */
     bool is_bare;          /* messages carry no payload */
     bool takes_parts;      /* of calls */
+    uint64_t gap;          /* elements between the parts of two workers, which nobody touches */
 };
 
 struct worker {

@@ -69,10 +69,12 @@ struct gw_call {
     uint64_t number; /* the caller's, not 0; comes back */
     const void *in;  /* memory of both is NULL in simulations without payload */
     void *out;
-    uint64_t count; /* elements; of a message: bytes. At least 1, but of a barrier */
-    uint32_t peer;  /* root, or the other rank of a message */
-    uint32_t tag;   /* of a message */
-    uint64_t key;   /* of a value */
+    uint64_t count;  /* elements; of a message: bytes. At least 1, but of a barrier */
+    uint64_t stride; /* of all-gather and reduce-scatter without `parts`: elements from one rank's
+                        to the next one's where all are, at least `count`; 0: count */
+    uint32_t peer;   /* root, or the other rank of a message */
+    uint32_t tag;    /* of a message */
+    uint64_t key;    /* of a value */
     const struct gw_parts
         *parts; /* NULL: nothing may be missing, all is important, and class and
                    order are the communicator's; its memory is too, until the end */

@@ -57,6 +57,11 @@ bool gw_communicator_takes(const struct gw_communicator *comm, const struct gw_c
         return true;
     if (call->count == 0 || call->count > GW_COMMUNICATOR_COUNT_MAX)
         return false;
+    const bool is_of_parts =
+        call->kind == GW_CALL_ALLGATHER || call->kind == GW_CALL_REDUCE_SCATTER;
+    if (call->stride && (call->parts || !is_of_parts || call->stride < call->count ||
+                         call->stride > GW_COMMUNICATOR_COUNT_MAX))
+        return false;
     if (gw_call_is_move(call))
         return takes_move(comm, call);
     bool has_root = call->kind == GW_CALL_REDUCE || call->kind == GW_CALL_BROADCAST;

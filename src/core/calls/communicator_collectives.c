@@ -120,6 +120,7 @@ static struct gw_coll_call collective_of(struct gw_communicator *comm, uint32_t 
                    .type = call->type,
                    .op = call->op},
         .root = has_root ? call->peer : 0,
+        .stride = call->stride,
     };
     struct gw_tensor *tensor = &collective.tensor;
     if (call->parts) {

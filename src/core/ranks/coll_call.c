@@ -68,20 +68,46 @@ static uint64_t part_size(const struct gw_coll_call *call)
     return call->tensor.count * gw_dtype_size(call->tensor.type);
 }
 
+static uint64_t stride_of(const struct gw_coll_call *call)
+{
+    return call->stride ? call->stride : call->tensor.count;
+}
+
+/* From one part to the next, bytes. */
+static uint64_t stride_size(const struct gw_coll_call *call)
+{
+    return stride_of(call) * gw_dtype_size(call->tensor.type);
+}
+
+/* Bytes from the first of so many parts to the end of the last. */
+static uint64_t parts_size(const struct gw_coll_call *call, uint32_t parts)
+{
+    return (parts - 1) * stride_size(call) + part_size(call);
+}
+
+/* Where an element of all parts lies in the larger memory. */
+static uint64_t place_of(const struct gw_coll_call *call, uint64_t element)
+{
+    const uint64_t count = call->tensor.count;
+    return call->stride ? element / count * call->stride + element % count : element;
+}
+
 uint64_t gw_coll_call_in_size(const struct gw_coll_call *call, struct gw_coll_seat seat)
 {
     uint32_t parts = call->coll->kind == GW_COLL_REDUCE_SCATTER ? seat.world : 1;
-    return has_in(call, seat.rank) ? parts * part_size(call) : 0;
+    return has_in(call, seat.rank) ? parts_size(call, parts) : 0;
 }
 
 uint64_t gw_coll_call_out_size(const struct gw_coll_call *call, struct gw_coll_seat seat)
 {
     uint32_t parts = call->coll->kind == GW_COLL_ALLGATHER ? seat.world : 1;
-    return has_out(call, seat.rank) ? parts * part_size(call) : 0;
+    return has_out(call, seat.rank) ? parts_size(call, parts) : 0;
 }
 
 const unsigned char *gw_coll_call_in(const struct gw_coll_call *call, uint64_t element)
 {
+    if (call->coll->kind == GW_COLL_REDUCE_SCATTER)
+        element = place_of(call, element);
     return (const unsigned char *)call->tensor.in + element * gw_dtype_size(call->tensor.type);
 }
 
@@ -89,6 +115,8 @@ unsigned char *gw_coll_call_out(const struct gw_coll_call *call, uint32_t rank, 
 {
     if (call->coll->kind == GW_COLL_REDUCE_SCATTER)
         element -= rank * call->tensor.count;
+    else if (call->coll->kind == GW_COLL_ALLGATHER)
+        element = place_of(call, element);
     return (unsigned char *)call->tensor.out + element * gw_dtype_size(call->tensor.type);
 }
 
@@ -97,8 +125,8 @@ static uintptr_t shared_in(const struct gw_coll_call *call, uint32_t rank)
 {
     uintptr_t out = (uintptr_t)call->tensor.out;
     if (call->coll->kind == GW_COLL_ALLGATHER)
-        return out + rank * part_size(call);
-    return call->coll->kind == GW_COLL_REDUCE_SCATTER ? out - rank * part_size(call) : out;
+        return out + rank * stride_size(call);
+    return call->coll->kind == GW_COLL_REDUCE_SCATTER ? out - rank * stride_size(call) : out;
 }
 
 static bool memory_is_valid(const struct gw_coll_call *call, struct gw_coll_seat seat)
@@ -119,12 +147,15 @@ bool gw_coll_call_is_valid(const struct gw_coll_call *call, struct gw_coll_seat 
     bool combines = call->coll->kind != GW_COLL_ALLGATHER && call->coll->kind != GW_COLL_BROADCAST;
     if (call->parts && call->fragment == 0)
         return false;
+    if (call->stride &&
+        (call->parts || !is_of_parts(call->coll->kind) || call->stride < tensor->count))
+        return false;
     if (call->root >= seat.world || (seat.world > 1 && !call->coll->allows(seat.world)))
         return false;
     bool is_and = tensor->op == GW_OP_AND && tensor->type == GW_DTYPE_U8;
     if (tensor->type >= GW_DTYPES ||
         (combines && !is_and && !gw_op_exists(tensor->op, tensor->type)) ||
-        tensor->count > UINT64_MAX / seat.world / gw_dtype_size(tensor->type))
+        stride_of(call) > UINT64_MAX / seat.world / gw_dtype_size(tensor->type))
         return false;
     return has_payload ? memory_is_valid(call, seat) : !tensor->in && !tensor->out;
 }

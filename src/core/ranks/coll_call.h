@@ -36,6 +36,10 @@ struct gw_coll_call {
     const struct gw_coll_ops *coll;
     struct gw_tensor tensor; /* its tag is the first of the call's */
     uint32_t root;           /* of a broadcast or reduce; else 0 */
+    /* Of a reduce-scatter or all-gather without parts: elements from the part of one worker to that
+     * of the next in the larger memory, at least `count`, so that others may lie between. 0: count.
+     */
+    uint64_t stride;
     /*
      * NULL: nothing may be missing. Else bounds, keeps_own and whether fragments may be missing of
      * results at all are equal on all workers as far as they are 0; of other bounds the stricter

@@ -119,6 +119,8 @@ static void coll_call__is_of_a_kind_that_exists(void **state)
     assert_true(is_valid(&good, 0));
     bad = good, bad.root = WORLD;
     assert_false(is_valid(&bad, 0));
+    bad = good, bad.stride = COUNT; /* of parts alone */
+    assert_false(is_valid(&bad, 0));
     bad = good, bad.tensor.type = GW_DTYPES;
     assert_false(is_valid(&bad, 0));
     bad = good, bad.tensor.op = GW_OPS;
@@ -139,6 +141,38 @@ static void coll_call__is_of_a_kind_that_exists(void **state)
     assert_false(is_valid(&bad, 0));
     bad.tensor.count = 0;
     assert_true(is_valid(&bad, 0));
+}
+
+/* Where the parts of workers lie apart. */
+static void coll_call__may_have_strides(void **state)
+{
+    (void)state;
+    enum { STRIDE = COUNT + 10 };
+    static float memory[2 * WORLD * STRIDE];
+    for (int i = 0; i < 2; i++) {
+        const bool gathers = i == 1;
+        struct gw_coll_call call =
+            call_of(gathers ? GW_COLL_ALLGATHER : GW_COLL_REDUCE_SCATTER, COUNT, GW_DTYPE_F32);
+        float *all = memory, *own = memory + 2 * STRIDE; /* rank 2's */
+        call.stride = STRIDE;
+        call.tensor.in = gathers ? own : all;
+        call.tensor.out = gathers ? all : own;
+        assert_true(is_valid(&call, 2));
+        assert_false(is_valid(&call, 1));
+        const uint64_t element = 3 * COUNT + 5, mine = 2 * COUNT + 5;
+        assert_ptr_equal(gathers ? gw_coll_call_out(&call, 2, element)
+                                 : (unsigned char *)(uintptr_t)gw_coll_call_in(&call, element),
+                         all + 3 * STRIDE + 5);
+        if (!gathers)
+            assert_ptr_equal(gw_coll_call_out(&call, 2, mine), own + 5);
+        call.stride = COUNT - 1;
+        assert_false(is_valid(&call, 2));
+        call.stride = UINT64_MAX / sizeof(float) / WORLD + 1;
+        assert_false(is_valid(&call, 2));
+        const struct gw_parts parts = {.bound = 1};
+        call.stride = STRIDE, call.parts = &parts, call.fragment = 10;
+        assert_false(is_valid(&call, 2));
+    }
 }
 
 /* Up to the last tag, messages are in the order of tags; of a short lap, they are not. */
@@ -213,6 +247,7 @@ int main(void)
         cmocka_unit_test(coll_call_tags__of_a_chain_are_segments),
         cmocka_unit_test(coll_call__may_work_in_place),
         cmocka_unit_test(coll_call__is_of_a_kind_that_exists),
+        cmocka_unit_test(coll_call__may_have_strides),
         cmocka_unit_test(coll_row__goes_round_in_laps),
         cmocka_unit_test(coll_row__takes_turns_where_steps_are_apart),
     };
