@@ -154,11 +154,13 @@ struct gradwire_options {
     const char *multicast; /* results of sums that rank 0 adds up: ADDRESS:PORT of a group to which
                               it sends them once for all who hear it; "none": once to each, and
                               this rank hears no group. Without: a group that it chooses, if there
-                              are three ranks or more, and neither `authenticate` nor `encrypt` */
+                              are three ranks or more, and neither `authenticate` nor `encrypt`.
+                              Each of `threads` behind the first has the next address */
     uint32_t threads; /* I/O threads, 1 to 16, with sockets of their own, among which collectives
-                         without a bound are cut if each rank has 1 MiB or more (of all-gather and
-                         reduce-scatter: in the smaller memory); for ranks with cores to spare, and
-                         links that one thread cannot fill. 1 */
+                         are cut if each rank has 1 MiB or more (of all-gather and reduce-scatter:
+                         in the smaller memory); for ranks with cores to spare, and links that one
+                         thread cannot fill. Not those with a bound or worths, and with other
+                         options of their parts (layer, importance) only all-reduces. 1 */
 };
 
 /* A job that this process has opened. */

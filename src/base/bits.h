@@ -22,6 +22,15 @@ static inline void gw_bit_set(uint64_t *bits, uint64_t i)
 }
 
 /* Sets the bit if `value` holds, without a branch. */
+/* Sets the first so many, and clears the rest of the last word. */
+static inline void gw_bits_fill(uint64_t *bits, uint64_t count)
+{
+    for (uint64_t i = 0; i < count / 64; i++)
+        bits[i] = UINT64_MAX;
+    if (count % 64)
+        bits[count / 64] = (UINT64_C(1) << count % 64) - 1;
+}
+
 static inline void gw_bit_or(uint64_t *bits, uint64_t i, bool value)
 {
     bits[i / 64] |= (uint64_t)value << i % 64;

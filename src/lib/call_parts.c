@@ -254,6 +254,17 @@ bool gw_call_parts_tells(const struct gw_call_parts *parts, const struct gradwir
            (told->contributors && told->contributors == parts->terms.counts);
 }
 
+void gw_call_parts_tell_all(struct gw_call_parts *parts, uint32_t world)
+{
+    const uint64_t count = parts->result.count;
+    for (uint64_t i = 0; parts->terms.counts && i < count; i++)
+        parts->terms.counts[i] = (uint16_t)world;
+    if (parts->terms.arrived)
+        gw_bits_fill(parts->terms.arrived, count);
+    parts->terms.counts = NULL;
+    parts->terms.arrived = NULL;
+}
+
 void gw_call_parts_end(struct gw_call_parts *parts, uint64_t bytes, uint64_t missing)
 {
     free(parts->important);

@@ -37,6 +37,10 @@ int gw_call_parts_begin(struct gw_call_parts *parts, const struct gradwire_call_
 /* Whether the call, which is in work, tells what is missing in this memory, or in part of it. */
 bool gw_call_parts_tells(const struct gw_call_parts *parts, const struct gradwire_parts *told);
 
+/* Nothing of the call, a sum, may be missing: the application is told so now, and not by the core.
+ */
+void gw_call_parts_tell_all(struct gw_call_parts *parts, uint32_t world);
+
 /* The call has ended: tells the application how many fragments are missing, and frees. `bytes` are
  * those of a message that have arrived, which may be shorter than the memory for it; else 0. */
 void gw_call_parts_end(struct gw_call_parts *parts, uint64_t bytes, uint64_t missing);

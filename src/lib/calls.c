@@ -31,7 +31,6 @@ struct gradwire {
     struct gw_call_parts_job terms;              /* what that depends on */
     enum gw_via via;                             /* of calls that do not say; or GW_VIA_DEFAULT */
     bool rings;                                  /* of these, the large ones */
-    bool has_failed;                             /* one of them has: no more are taken */
 };
 
 static _Thread_local char last_error[GW_IO_TEXT_MAX];
@@ -100,15 +99,14 @@ static void set_untold(struct gradwire *job, uint64_t call, bool is_untold)
 static bool await(struct gradwire *job, uint64_t call, bool waits)
 {
     struct gw_completion completion;
-    while (gw_channels_receive(job->channels, &completion, waits && !has_ended(job, call))) {
+    while (gw_channels_receive(job->channels, &completion,
+                               waits && !has_ended(job, call) ? call : 0)) {
         uint64_t at = completion.call % GW_IO_CALLS_MAX;
         job->ended[at] = completion.call;
         job->errors[at] = completion.error;
         job->bytes[at] = completion.bytes;
         job->missing[at] = completion.missing;
         set_untold(job, completion.call, true);
-        job->has_failed |=
-            completion.error != GRADWIRE_OK && !gw_channels_refusal(job->channels, completion.call);
     }
     return has_ended(job, call);
 }
@@ -261,7 +259,7 @@ static int start(struct gradwire *job, struct gw_call *call,
 {
     char error[GW_NET_ERROR_MAX];
     await(job, job->last, false);
-    if (job->has_failed)
+    if (gw_channels_have_failed(job->channels))
         return gw_calls_fail(GRADWIRE_ERR_CLOSED, "the job has ended: %s",
                              gw_channels_text(job->channels));
     call->number = next_number(job);
@@ -269,6 +267,8 @@ static int start(struct gradwire *job, struct gw_call *call,
     int code = GRADWIRE_OK;
     if (call->number && options)
         code = gw_call_parts_begin(parts, options, &job->terms, call, error);
+    if (!code && call->parts && gw_channels_cut(job->channels, call))
+        gw_call_parts_tell_all(parts, job->world);
     if (code)
         return gw_calls_fail(code, "%s", error);
     if (!call->number || !gw_channels_send(job->channels, call, waits)) {

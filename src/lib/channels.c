@@ -17,12 +17,14 @@
 #include "net/clock.h"
 #include "net/net_error.h"
 
+enum { LOOK_MS = 100 }; /* while channels open */
+
 #define GUARD (15 * GW_S) /* an I/O thread is late by so much: it is stuck */
 
 /* A call in work. */
 struct sliced {
-    uint32_t left; /* slices */
-    int error;     /* the first */
+    uint32_t left; /* channels that still have a slice, a bit each */
+    int error;
     uint64_t bytes;
     uint64_t missing;
     const struct gw_io *refused_by; /* or NULL */
@@ -30,13 +32,24 @@ struct sliced {
 
 struct gw_channels {
     struct gw_io *io[GW_IO_CHANNELS_MAX];
-    uint32_t in_work[GW_IO_CHANNELS_MAX]; /* calls */
     uint32_t count;
     uint16_t values;
-    const struct gw_io *failed; /* the first that has; or NULL */
+    const struct gw_io *failed; /* the first that has, or NULL; the others do like it */
     int failure;
     struct sliced calls[GW_IO_CALLS_MAX];
 };
+
+/* A channel has failed, so the others do: who waits for a call in one of them might do so in vain.
+ */
+static void fail(struct gw_channels *own, const struct gw_io *io, int error)
+{
+    if (own->failed)
+        return;
+    own->failed = io;
+    own->failure = error;
+    for (uint32_t at = 0; at < own->count; at++)
+        gw_io_fail_like(own->io[at], io);
+}
 
 /* ---- Opening and closing. ---- */
 
@@ -57,28 +70,58 @@ static int start_next(struct gw_channels *own, const struct gw_io_plan *plan, ui
     struct gw_io_plan mine = *plan;
     mine.channel = (uint16_t)own->count;
     choose_servers(&mine);
-    if (own->count && plan->group.length)
-        gw_sock_addr_advance(&mine.group, own->count);
+    if (mine.channel) {
+        mine.largest = 1; /* calls with a bound are the first's */
+        if (mine.group.length)
+            gw_sock_addr_advance(&mine.group, mine.channel);
+    }
     if (port) {
         int host = (int)(strrchr(plan->join, ':') - plan->join);
-        snprintf(mine.join, sizeof(mine.join), "%.*s:%u", host, plan->join, port);
+        int length = snprintf(mine.join, sizeof(mine.join), "%.*s:%u", host, plan->join, port);
+        if (length >= (int)sizeof(mine.join))
+            return gw_net_fail(error, GRADWIRE_ERR_INVALID, "join is too long: %s", plan->join);
     }
     int code = gw_io_start(&mine, own->io[0], &own->io[own->count], error);
     own->count += code == GRADWIRE_OK;
     return code;
 }
 
-/* Attaching and joining have a deadline each. It may wake for what another channel has. */
-static int await_opened(struct gw_io *io, const struct gw_io_plan *plan, char *error)
+/* If the channel has failed, all do, and `error` says why. */
+static int take_failure(struct gw_channels *own, uint32_t at, char *error)
 {
-    const gw_time wait = 2 * plan->stall + GUARD, end = gw_time_add(gw_clock_now(), wait);
+    const int code = gw_io_failure(own->io[at]);
+    if (code == GRADWIRE_OK)
+        return code;
+    snprintf(error, GW_IO_TEXT_MAX, "%s", gw_io_text(own->io[at]));
+    fail(own, own->io[at], code);
+    return code;
+}
+
+/* Attaching and joining have a deadline each. Meanwhile another channel may fail, because of a rank
+ * that has too many. */
+static int await_opened(struct gw_channels *own, uint32_t at, const struct gw_io_plan *plan,
+                        char *error)
+{
+    const gw_time end = gw_time_add(gw_clock_now(), 2 * plan->stall + GUARD);
     struct gw_completion opened;
-    while (!gw_io_receive(io, &opened, (int)(wait / GW_MS)))
-        if (!gw_time_before(gw_clock_now(), end))
+    int code = GRADWIRE_OK;
+    while (!code && !gw_io_receive(own->io[at], &opened, LOOK_MS)) {
+        for (uint32_t i = 0; i < own->count && !code; i++)
+            code = take_failure(own, i, error);
+        if (!code && !gw_time_before(gw_clock_now(), end))
             return gw_net_fail(error, GRADWIRE_ERR_SYSTEM, "the I/O thread does not answer");
-    if (opened.error)
-        snprintf(error, GW_IO_TEXT_MAX, "%s", gw_io_text(io));
-    return opened.error;
+    }
+    return code ? code : take_failure(own, at, error);
+}
+
+/* Makes a call in the first channel, for the opening of the others. */
+static int call_first(struct gw_channels *own, const struct gw_call *call, char *error)
+{
+    struct gw_completion done;
+    gw_io_send(own->io[0], call, true);
+    while (!gw_io_receive(own->io[0], &done, -1))
+        continue;
+    return take_failure(own, 0, error);
 }
 
 /* Rank 0's, to all ranks. */
@@ -90,18 +133,14 @@ static int tell_ports(struct gw_channels *own, int32_t *ports, uint32_t count, c
                                  .out = ports,
                                  .count = count,
                                  .type = GW_DTYPE_I32};
-    struct gw_completion told;
-    gw_io_send(own->io[0], &call, true);
-    while (!gw_io_receive(own->io[0], &told, -1))
-        continue;
-    if (told.error)
-        snprintf(error, GW_IO_TEXT_MAX, "%s", gw_io_text(own->io[0]));
-    return told.error;
+    return call_first(own, &call, error);
 }
 
-/* All but the first, in which the ranks have met. */
+/* All but the first, in which the ranks have met. Nobody goes on before all have all of them: who
+ * did, and failed, would fail others that are still coming. */
 static int open_more(struct gw_channels *own, const struct gw_io_plan *plan, char *error)
 {
+    const struct gw_call barrier = {.number = 1, .kind = GW_CALL_BARRIER, .via = GW_VIA_RING};
     int32_t ports[GW_IO_CHANNELS_MAX] = {0};
     const bool has_home = plan->server_count == 0, is_home = has_home && plan->rank == 0;
     int code = GRADWIRE_OK;
@@ -113,8 +152,8 @@ static int open_more(struct gw_channels *own, const struct gw_io_plan *plan, cha
     for (uint32_t at = 1; !is_home && !code && at < plan->channels; at++)
         code = start_next(own, plan, (uint32_t)ports[at], error);
     for (uint32_t at = 1; !code && at < plan->channels; at++)
-        code = await_opened(own->io[at], plan, error);
-    return code;
+        code = await_opened(own, at, plan, error);
+    return code ? code : call_first(own, &barrier, error);
 }
 
 int gw_channels_open(const struct gw_io_plan *plan, struct gw_channels **channels, char *error)
@@ -125,13 +164,14 @@ int gw_channels_open(const struct gw_io_plan *plan, struct gw_channels **channel
     own->values = plan->values;
     int code = start_next(own, plan, 0, error);
     if (!code)
-        code = await_opened(own->io[0], plan, error);
+        code = await_opened(own, 0, plan, error);
     if (!code && plan->channels > 1)
         code = open_more(own, plan, error);
-    if (code)
+    *channels = own;
+    if (code) {
+        fail(own, own->io[0], code);
         gw_channels_close(own);
-    else
-        *channels = own;
+    }
     return code;
 }
 
@@ -146,6 +186,11 @@ void gw_channels_close(struct gw_channels *channels)
 
 /* ---- Calls. ---- */
 
+bool gw_channels_cut(const struct gw_channels *channels, const struct gw_call *call)
+{
+    return gw_slices_of(call, channels->count) > 1;
+}
+
 bool gw_channels_send(struct gw_channels *channels, const struct gw_call *call, bool waits)
 {
     const uint32_t slices = gw_slices_of(call, channels->count);
@@ -155,22 +200,10 @@ bool gw_channels_send(struct gw_channels *channels, const struct gw_call *call, 
         if (!has_room && at == 0)
             return false;
         GW_ASSERT(has_room); /* no channel has more calls than the first */
-        channels->in_work[at]++;
     }
-    channels->calls[call->number % GW_IO_CALLS_MAX] = (struct sliced){.left = slices};
+    channels->calls[call->number % GW_IO_CALLS_MAX] =
+        (struct sliced){.left = (UINT32_C(1) << slices) - 1};
     return true;
-}
-
-/* A channel has failed: so do the others, or those who wait for their calls might do so in vain. */
-static void fail(struct gw_channels *own, const struct gw_io *io, int error)
-{
-    if (own->failed)
-        return;
-    own->failed = io;
-    own->failure = error;
-    for (uint32_t at = 0; at < own->count; at++)
-        if (own->io[at] != io)
-            gw_io_leave(own->io[at]);
 }
 
 /* A slice of a call has ended. True: so has the call, and *completion is its. */
@@ -179,47 +212,47 @@ static bool take_slice(struct gw_channels *own, uint32_t at, const struct gw_com
 {
     struct sliced *call = &own->calls[slice->call % GW_IO_CALLS_MAX];
     const bool is_refused = slice->error && gw_io_refusal(own->io[at], slice->call);
-    if (slice->error && !is_refused)
-        fail(own, own->io[at], slice->error);
-    if (is_refused)
+    if (is_refused && !call->error) {
+        call->error = slice->error;
         call->refused_by = own->io[at];
-    if (slice->error && !call->error)
-        call->error = is_refused ? slice->error : own->failure;
+    } else if (slice->error && !is_refused) {
+        fail(own, own->io[at], slice->error);
+        call->error = own->failure;
+        call->refused_by = NULL;
+    }
     call->bytes += slice->bytes;
     call->missing += slice->missing;
-    own->in_work[at]--;
-    if (--call->left)
+    call->left &= ~(UINT32_C(1) << at);
+    if (call->left)
         return false;
     *completion = (struct gw_completion){
         .call = slice->call, .bytes = call->bytes, .missing = call->missing, .error = call->error};
     return true;
 }
 
-/* The first that has something in work. */
-static uint32_t find_busy(const struct gw_channels *own)
+bool gw_channels_receive(struct gw_channels *channels, struct gw_completion *completion,
+                         uint64_t awaited)
 {
-    uint32_t at = 0;
-    while (at + 1 < own->count && !own->in_work[at])
-        at++;
-    return at;
-}
-
-bool gw_channels_receive(struct gw_channels *channels, struct gw_completion *completion, bool waits)
-{
+    const struct sliced *call = &channels->calls[awaited % GW_IO_CALLS_MAX];
     struct gw_completion slice;
     for (;;) {
         for (uint32_t at = 0; at < channels->count; at++)
             while (gw_io_receive(channels->io[at], &slice, 0))
                 if (take_slice(channels, at, &slice, completion))
                     return true;
-        if (!waits)
+        if (!awaited)
             return false;
         /* It wakes for what any of them has, as they have one descriptor. */
-        const uint32_t at = find_busy(channels);
+        const uint32_t at = (uint32_t)__builtin_ctz(call->left);
         if (gw_io_receive(channels->io[at], &slice, -1) &&
             take_slice(channels, at, &slice, completion))
             return true;
     }
+}
+
+bool gw_channels_have_failed(const struct gw_channels *channels)
+{
+    return channels->failed != NULL;
 }
 
 struct gw_io *gw_channels_first(const struct gw_channels *channels)

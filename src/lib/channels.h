@@ -18,10 +18,19 @@ int gw_channels_open(const struct gw_io_plan *plan, struct gw_channels **channel
 /* Leaves the job, waits until that is done, and frees everything. */
 void gw_channels_close(struct gw_channels *channels);
 
-/* As gw_io_send() and gw_io_receive(), which see; a wait has no end but that of a call. */
+/* Whether a call is cut. */
+bool gw_channels_cut(const struct gw_channels *channels, const struct gw_call *call);
+
+/* As gw_io_send(), which see; not after a failure. */
 bool gw_channels_send(struct gw_channels *channels, const struct gw_call *call, bool waits);
+
+/* The next completion; waits until there is one if a call that is in work is awaited, else 0.
+ * False: none came. */
 bool gw_channels_receive(struct gw_channels *channels, struct gw_completion *completion,
-                         bool waits);
+                         uint64_t awaited);
+
+/* Whether one has failed, as far as completions have said so; then all have. */
+bool gw_channels_have_failed(const struct gw_channels *channels);
 
 /* The first, whose descriptor is that of all. */
 struct gw_io *gw_channels_first(const struct gw_channels *channels);

@@ -1,6 +1,7 @@
 /* The I/O thread: its phases and its station; see io.h. */
 #include "lib/io_impl.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <fenv.h>
 #include <signal.h>
@@ -90,8 +91,11 @@ static void failed(struct gw_io *io, const struct gw_communicator_event *event)
     int error = gw_io_describe(io, event, text, sizeof(text));
     if (io->phase == GW_IO_LEAVING)
         gw_io_enter(io, GW_IO_LINGERING, io->plan.stall); /* nothing of ours is in work */
-    else if (io->phase < GW_IO_LEAVING)
+    else if (io->phase < GW_IO_LEAVING) {
+        io->reason = event->reason;
+        io->about = event->about;
         gw_io_fail(io, error, "%s", text);
+    }
 }
 
 static void refused(struct gw_io *io, const struct gw_communicator_event *event)
@@ -256,6 +260,8 @@ int gw_io_start(const struct gw_io_plan *plan, const struct gw_io *first, struct
         return gw_net_fail(error, GRADWIRE_ERR_NO_MEMORY, "out of memory");
     memset(io, 0, sizeof(*io));
     io->plan = *plan;
+    io->reason = GW_JOB_LOST; /* what fails here alone */
+    io->about = plan->rank;
     gw_yield_init(&io->yield, gw_clock_now());
     pthread_mutex_init(&io->stats_lock, NULL);
     pthread_mutex_init(&io->turn, NULL);
@@ -263,8 +269,10 @@ int gw_io_start(const struct gw_io_plan *plan, const struct gw_io *first, struct
     io->to_app =
         first ? fcntl(first->to_app, F_DUPFD_CLOEXEC, 0) : eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (io->to_thread < 0 || io->to_app < 0) {
+        int reason = errno;
         free_all(io);
-        return gw_net_fail(error, GRADWIRE_ERR_SYSTEM, "cannot open an eventfd");
+        return gw_net_fail(error, GRADWIRE_ERR_SYSTEM, "cannot open an eventfd: %s",
+                           strerror(reason));
     }
     int code = gw_key_setup() ? GW_ERR_SYSTEM : GW_OK;
     if (code)
@@ -286,12 +294,24 @@ int gw_io_start(const struct gw_io_plan *plan, const struct gw_io *first, struct
     return GRADWIRE_OK;
 }
 
-void gw_io_leave(struct gw_io *io)
+static void command(struct gw_io *io, const struct gw_command *what)
 {
-    const struct gw_command leave = {.leaves = true};
-    while (!gw_spsc_push(&io->commands, &leave, sizeof(leave)))
+    while (!gw_spsc_push(&io->commands, what, sizeof(*what)))
         usleep(1000);
     gw_io_wake(io->to_thread);
+}
+
+void gw_io_leave(struct gw_io *io)
+{
+    command(io, &(struct gw_command){.leaves = true});
+}
+
+void gw_io_fail_like(struct gw_io *io, const struct gw_io *other)
+{
+    command(io, &(struct gw_command){.leaves = true,
+                                     .fails = true,
+                                     .reason = (uint8_t)other->reason,
+                                     .about = other->about});
 }
 
 void gw_io_stop(struct gw_io *io)
@@ -304,6 +324,11 @@ void gw_io_stop(struct gw_io *io)
 uint16_t gw_io_port(const struct gw_io *io)
 {
     return gw_sock_addr_port(gw_datapath_address(gw_station_datapath(io->station)));
+}
+
+int gw_io_failure(struct gw_io *io)
+{
+    return atomic_load(&io->failure);
 }
 
 const char *gw_io_text(const struct gw_io *io)

@@ -76,8 +76,12 @@ struct gw_io;
 int gw_io_start(const struct gw_io_plan *plan, const struct gw_io *first, struct gw_io **io,
                 char *error);
 
-/* Tells the thread to leave the job; what is in work fails. */
+/* Tells the thread to leave the job; what is in work fails. No calls may follow. */
 void gw_io_leave(struct gw_io *io);
+
+/* The same because of the failure of another job of these ranks, or of something here: `other` is
+ * that job, or this one. So all ranks hear the same reason in both. */
+void gw_io_fail_like(struct gw_io *io, const struct gw_io *other);
 
 /* The same, then waits until it has, and frees everything. */
 void gw_io_stop(struct gw_io *io);
@@ -100,7 +104,10 @@ int gw_io_fd(const struct gw_io *io);
 void gw_io_drain(const struct gw_io *io);
 void gw_io_recall(const struct gw_io *io);
 
-/* What the failure was that a completion reported. */
+/* The error that has ended the job, or GRADWIRE_OK. */
+int gw_io_failure(struct gw_io *io);
+
+/* What it was, as soon as that or a completion says that there is one. */
 const char *gw_io_text(const struct gw_io *io);
 
 /* Why this call alone, which has ended, was refused; NULL: it was not. */

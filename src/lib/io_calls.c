@@ -96,6 +96,7 @@ void gw_io_fail(struct gw_io *io, int error, const char *format, ...)
         va_end(args);
         io->error = error;
     }
+    atomic_store(&io->failure, io->error);
     gw_communicator_abort(io->comm, gw_io_now(io));
     gw_ways_go_straight(io->ways);
     if (!io->was_opened)
@@ -127,10 +128,22 @@ static void start_call(struct gw_io *io, const struct gw_call *call)
                    gw_error_message(code));
 }
 
+/* What another thread of this rank has failed for. */
+static void fail_as(struct gw_io *io, const struct gw_command *command)
+{
+    if (io->phase == GW_IO_OVER)
+        return;
+    gw_communicator_abort_as(io->comm, (enum gw_job_reason)command->reason, command->about,
+                             gw_io_now(io));
+    gw_io_fail(io, GRADWIRE_ERR_CLOSED, "another thread of this rank has failed");
+}
+
 void gw_io_take_commands(struct gw_io *io)
 {
     struct gw_command command;
     while (gw_spsc_pop(&io->commands, &command, sizeof(command))) {
+        if (command.fails)
+            fail_as(io, &command);
         if (command.leaves)
             io->is_leaving = true;
         else

@@ -34,7 +34,10 @@ enum gw_io_driver {
 /* What the application says. */
 struct gw_command {
     struct gw_call call;
-    bool leaves; /* it is done, in place of a call */
+    bool leaves; /* it is done, in place of a call, ... */
+    bool fails;  /* ... as the job has failed, for this: */
+    uint8_t reason;
+    uint32_t about;
 };
 
 struct gw_io {
@@ -49,7 +52,10 @@ struct gw_io {
     _Atomic enum gw_io_driver driver; /* who drives, by and by */
     atomic_uint driven;        /* calls that the application has begun to drive, modulo 2^32 */
     uint64_t drives;           /* the application's own: the call for which it may, or 0 */
-    char text[GW_IO_TEXT_MAX]; /* written before the failure is reported */
+    char text[GW_IO_TEXT_MAX]; /* written before the failure is reported, as are the next two */
+    enum gw_job_reason reason; /* what ranks say of it to each other */
+    uint32_t about;
+    atomic_int failure;                             /* `error`, once those are written */
     char refusals[GW_IO_CALLS_MAX][GW_IO_TEXT_MAX]; /* of the last call of each place, or empty;
                                                        written before its completion */
     pthread_mutex_t stats_lock;

@@ -271,10 +271,10 @@ static void take_servers(struct gw_io *io)
 /* Each channel is a job of its own, and of a job with as many: who has others meets nobody. */
 static uint32_t job_number(const struct gw_io_plan *plan)
 {
-    char name[GW_IO_NAME_MAX + sizeof(" 65535/65535")];
+    char name[GW_IO_NAME_MAX + sizeof("\n65535/65535")];
     if (plan->channels == 1)
         return gw_key_job(&plan->key, plan->job);
-    snprintf(name, sizeof(name), "%s %u/%u", plan->job, plan->channel, plan->channels);
+    snprintf(name, sizeof(name), "%s\n%u/%u", plan->job, plan->channel, plan->channels);
     return gw_key_job(&plan->key, name);
 }
 

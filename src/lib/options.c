@@ -310,6 +310,12 @@ static int take_multicast(const char *text, struct gw_io_plan *plan, char *error
         return refuse(error, "multicast is %s: none, or ADDRESS:PORT of a multicast group", text);
     if (plan->authenticates)
         return refuse(error, "multicast is %s: with authenticate or encrypt it must be none", text);
+    struct gw_sock_addr last = plan->group;
+    gw_sock_addr_advance(&last, plan->channels - 1u);
+    if (!gw_sock_addr_is_multicast(&last))
+        return gw_net_fail(error, GRADWIRE_ERR_INVALID,
+                           "multicast is %s: behind it there are no groups for %u threads", text,
+                           plan->channels);
     return GRADWIRE_OK;
 }
 

@@ -6,7 +6,10 @@ _Static_assert((int)GW_CALL_ALLREDUCE == 0 && (int)GW_CALL_BARRIER == 5,
 
 uint32_t gw_slices_of(const struct gw_call *call, uint32_t most)
 {
-    const bool may = !call->parts && call->kind < GW_CALL_BARRIER;
+    const struct gw_parts *parts = call->parts;
+    const bool is_exact = !parts || (call->kind == GW_CALL_ALLREDUCE && parts->bound == 0 &&
+                                     parts->bound_pull == 0 && !parts->important);
+    const bool may = call->kind < GW_CALL_BARRIER && is_exact;
     const uint64_t full = call->count * gw_dtype_size(call->type) / GW_SLICE_MIN;
     return !may || full < 2 ? 1 : full < most ? (uint32_t)full : most;
 }

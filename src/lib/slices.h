@@ -6,8 +6,9 @@
 
 enum { GW_SLICE_MIN = 512 << 10 }; /* bytes: what is less gains nothing by another thread */
 
-/* Into how many slices, at most `most`: 1 of what is no collective of tensors, where a part may be
- * missing, and where what each rank has, of the smaller memory, is little. */
+/* Into how many slices, at most `most`: 1 of what is no collective of tensors; where a part may be
+ * missing, or other calls than all-reduces have terms of parts, or fragments are important by their
+ * worth; and where what each rank has, of the smaller memory, is little. */
 uint32_t gw_slices_of(const struct gw_call *call, uint32_t most);
 
 /* One of them, from 0 on. All begin with a fragment of so many values, and the last has the rest.

@@ -208,6 +208,63 @@ static int one_differs(gradwire *job, int rank)
     return 0;
 }
 
+/* A sum that does not fit, in the last slice: no rank hears that another is to blame. */
+static int last_overflows(gradwire *job, int rank, enum gradwire_via via)
+{
+    struct gradwire_call_options options;
+    int32_t *x = values(rank, LARGE, 0);
+    CHECK(x);
+    x[LARGE - 1] = INT32_MAX;
+    gradwire_call_options_init(&options, sizeof(options));
+    options.via = via;
+    CHECK(gradwire_allreduce_with(job, x, x, LARGE, GRADWIRE_INT32, GRADWIRE_SUM, &options, NULL) ==
+          GRADWIRE_ERR_OVERFLOW);
+    CHECK(strstr(gradwire_last_error(), "does not fit"));
+    CHECK(gradwire_allreduce(job, x, x, LARGE, GRADWIRE_INT32, GRADWIRE_SUM) ==
+          GRADWIRE_ERR_CLOSED);
+    free(x);
+    return 0;
+}
+
+static int last_overflows_by_ring(gradwire *job, int rank)
+{
+    return last_overflows(job, rank, GRADWIRE_VIA_RING);
+}
+
+static int last_overflows_at_the_server(gradwire *job, int rank)
+{
+    return last_overflows(job, rank, GRADWIRE_VIA_PS);
+}
+
+/* An exact sum of a layer is cut like any other, and who asks hears that all is there. */
+static int layers(gradwire *job, int rank)
+{
+    enum { FRAGMENTS = (LARGE + 351) / 352, WORDS = FRAGMENTS / 64 + 1 };
+    for (enum gradwire_via via = GRADWIRE_VIA_INA; via <= GRADWIRE_VIA_RING; via++) {
+        struct gradwire_call_options options;
+        uint64_t arrived[WORDS] = {0};
+        uint16_t contributors[FRAGMENTS] = {0};
+        struct gradwire_parts parts = {
+            .room = FRAGMENTS, .arrived = arrived, .contributors = contributors, .missing = 7};
+        int32_t *x = values(rank, LARGE, 0);
+        CHECK(x);
+        gradwire_call_options_init(&options, sizeof(options));
+        options.via = via;
+        options.layer = 3;
+        options.layers = 10;
+        options.parts = rank == 1 ? &parts : NULL;
+        CHECK(gradwire_allreduce_with(job, x, x, LARGE, GRADWIRE_INT32, GRADWIRE_SUM, &options,
+                                      NULL) == 0);
+        CHECK(find_wrong(x, LARGE, 0) == -1);
+        CHECK(rank != 1 || (parts.missing == 0 && parts.count == FRAGMENTS));
+        for (size_t i = 0; i < FRAGMENTS && rank == 1; i++)
+            CHECK(arrived[i / 64] >> i % 64 & 1 && contributors[i] == WORLD);
+        CHECK(rank != 1 || arrived[WORDS - 1] == (UINT64_C(1) << FRAGMENTS % 64) - 1);
+        free(x);
+    }
+    return 0;
+}
+
 static void run_threads_of(rank_fn *fn, uint32_t threads, const char *faults)
 {
     struct thread_rank ranks[WORLD];
@@ -275,6 +332,21 @@ static void channels__fail_together(void **state)
     assert_true(end.tv_sec - begin.tv_sec < DEADLINE_MS / 1000 / 2);
 }
 
+static void channels__fail_for_the_same_reason(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        run_with(last_overflows_by_ring, "lose=0");
+        run_with(last_overflows_at_the_server, "lose=0");
+    }
+}
+
+static void channels__take_calls_of_layers(void **state)
+{
+    (void)state;
+    run_with(layers, "lose=0");
+}
+
 /* Ranks with other numbers of threads: nobody waits longer than the deadline. */
 static void *open_in_vain(void *argument)
 {
@@ -307,6 +379,8 @@ int main(void)
         cmocka_unit_test(channels__end_started_calls_in_any_order),
         cmocka_unit_test(channels__are_counted_together),
         cmocka_unit_test(channels__fail_together),
+        cmocka_unit_test(channels__fail_for_the_same_reason),
+        cmocka_unit_test(channels__take_calls_of_layers),
         cmocka_unit_test(channels__are_as_many_at_all_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

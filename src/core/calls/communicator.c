@@ -456,8 +456,7 @@ void gw_communicator_leave(struct gw_communicator *comm, gw_time now)
 
 void gw_communicator_abort(struct gw_communicator *comm, gw_time now)
 {
-    comm->is_touched = true;
-    gw_communicator_fail_ranks(comm, GW_JOB_LOST, comm->cfg.rank, now);
+    gw_communicator_abort_as(comm, GW_JOB_LOST, comm->cfg.rank, now);
 }
 
 bool gw_communicator_is_busy(const struct gw_communicator *comm)

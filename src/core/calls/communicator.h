@@ -215,6 +215,11 @@ void gw_communicator_leave(struct gw_communicator *comm, gw_time now);
  */
 void gw_communicator_abort(struct gw_communicator *comm, gw_time now);
 
+/* Likewise, because of what an event FAILED of another job has said of its rank `about`, who is
+ * known here by the same number. */
+void gw_communicator_abort_as(struct gw_communicator *comm, enum gw_job_reason reason,
+                              uint32_t about, gw_time now);
+
 /* Whether something that we owe to others is still under way. */
 bool gw_communicator_is_busy(const struct gw_communicator *comm);
 

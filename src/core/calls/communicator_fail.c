@@ -72,6 +72,13 @@ void gw_communicator_fail_ranks(struct gw_communicator *comm, enum gw_job_reason
                          now);
 }
 
+void gw_communicator_abort_as(struct gw_communicator *comm, enum gw_job_reason reason,
+                              uint32_t about, gw_time now)
+{
+    comm->is_touched = true;
+    gw_communicator_fail_ranks(comm, reason, about, now);
+}
+
 /* Whether others are to do something that nothing else watches. */
 static bool waits(const struct gw_communicator *comm)
 {

@@ -113,10 +113,8 @@ void gw_communicator_note_sums(const struct gw_communicator *comm, struct gw_cal
 {
     const struct gw_parts *parts = slot->call.parts;
     uint64_t fragments = parts && parts->arrived ? fragments_of(comm, &slot->call) : 0;
-    for (uint64_t i = 0; i < gw_bit_words(fragments); i++)
-        parts->arrived[i] = UINT64_MAX;
-    if (fragments % 64)
-        parts->arrived[fragments / 64] = (UINT64_C(1) << fragments % 64) - 1;
+    if (fragments)
+        gw_bits_fill(parts->arrived, fragments);
     bool is_counted = comm->stakes[0].values == gw_communicator_fragment(comm, &slot->call);
     for (uint64_t i = 0; i < fragments && !is_counted; i++)
         parts->counts[i] = comm->cfg.world;

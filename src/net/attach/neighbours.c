@@ -298,7 +298,8 @@ const char *gw_attach_reason_text(enum gw_attach_reason reason)
         [GW_ATTACH_ROOM] = "it has no room for another neighbour",
         [GW_ATTACH_ENDED] = "the session is over",
         [GW_ATTACH_MTU] = "our packets are too long for it",
-        [GW_ATTACH_JOB] = "it has no room for the job, as it serves others",
+        [GW_ATTACH_JOB] =
+            "it has no room for the job: it serves others, or the same with other threads",
         [GW_ATTACH_TAKEN] = "our address is taken",
         [GW_ATTACH_SELF] = "it is ourselves",
         [GW_ATTACH_AUTHENTICATION] = "one of us authenticates packets, the other does not",

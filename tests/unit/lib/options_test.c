@@ -472,6 +472,11 @@ static void options_plan__refuses_what_the_environment_got_wrong(void **state)
     set("GRADWIRE_THREADS", "many");
     options = initial();
     assert_refused(&options, GRADWIRE_ERR_INVALID, "GRADWIRE_THREADS is many: 1 to 16");
+    options.threads = 3;
+    options.world = 3;
+    options.join = "127.0.0.1:9998";
+    options.multicast = "239.255.255.254:9999";
+    assert_refused(&options, GRADWIRE_ERR_INVALID, "no groups for 3 threads");
     options.threads = 17;
     assert_refused(&options, GRADWIRE_ERR_INVALID, "threads is 17: 1 to 16");
     clear(NULL);

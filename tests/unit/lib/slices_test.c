@@ -79,9 +79,17 @@ static void slices__are_of_whole_collectives(void **state)
         const struct gw_call call = call_of(whole[i], GW_DTYPE_F32, 100 * MIB);
         assert_int_equal(gw_slices_of(&call, 4), 1);
     }
-    const struct gw_parts parts = {.bound = 1};
+    const uint64_t important = 1;
+    const struct gw_parts lossy[] = {{.bound = 1}, {.bound_pull = 1}, {.important = &important}};
     struct gw_call call = call_of(GW_CALL_ALLREDUCE, GW_DTYPE_F32, 100 * MIB);
-    call.parts = &parts;
+    for (size_t i = 0; i < GW_COUNT_OF(lossy); i++) {
+        call.parts = &lossy[i];
+        assert_int_equal(gw_slices_of(&call, 4), 1);
+    }
+    const struct gw_parts exact = {.class = 3};
+    call.parts = &exact;
+    assert_int_equal(gw_slices_of(&call, 4), 4);
+    call.kind = GW_CALL_BROADCAST;
     assert_int_equal(gw_slices_of(&call, 4), 1);
 }
 
