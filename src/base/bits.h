@@ -21,7 +21,6 @@ static inline void gw_bit_set(uint64_t *bits, uint64_t i)
     bits[i / 64] |= UINT64_C(1) << i % 64;
 }
 
-/* Sets the bit if `value` holds, without a branch. */
 /* Sets the first so many, and clears the rest of the last word. */
 static inline void gw_bits_fill(uint64_t *bits, uint64_t count)
 {
@@ -31,6 +30,7 @@ static inline void gw_bits_fill(uint64_t *bits, uint64_t count)
         bits[count / 64] = (UINT64_C(1) << count % 64) - 1;
 }
 
+/* Sets the bit if `value` holds, without a branch. */
 static inline void gw_bit_or(uint64_t *bits, uint64_t i, bool value)
 {
     bits[i / 64] |= (uint64_t)value << i % 64;

@@ -39,6 +39,13 @@ struct gw_channels {
     struct sliced calls[GW_IO_CALLS_MAX];
 };
 
+/* Ends all because of one of them, or (NULL) of something else here. */
+static void fail_all(struct gw_channels *own, const struct gw_io *failed)
+{
+    for (uint32_t at = 0; at < own->count; at++)
+        gw_io_fail_like(own->io[at], failed);
+}
+
 /* A channel has failed, so the others do: who waits for a call in one of them might do so in vain.
  */
 static void fail(struct gw_channels *own, const struct gw_io *io, int error)
@@ -47,14 +54,13 @@ static void fail(struct gw_channels *own, const struct gw_io *io, int error)
         return;
     own->failed = io;
     own->failure = error;
-    for (uint32_t at = 0; at < own->count; at++)
-        gw_io_fail_like(own->io[at], io);
+    fail_all(own, io);
 }
 
 /* ---- Opening and closing. ---- */
 
-/* The servers of a channel: every so-manieth, so that each of them hears of few channels, in long
- * trains; or one, if they are fewer than the channels. */
+/* The servers of a channel: those in its turn, so that each hears of few channels, in long trains;
+ * or one, if they are fewer than the channels. */
 static void choose_servers(struct gw_io_plan *plan)
 {
     uint32_t count = 0, all = plan->server_count;
@@ -107,11 +113,11 @@ static int await_opened(struct gw_channels *own, uint32_t at, const struct gw_io
     int code = GRADWIRE_OK;
     while (!code && !gw_io_receive(own->io[at], &opened, LOOK_MS)) {
         for (uint32_t i = 0; i < own->count && !code; i++)
-            code = take_failure(own, i, error);
+            code = i == at ? GRADWIRE_OK : take_failure(own, i, error); /* its own comes */
         if (!code && !gw_time_before(gw_clock_now(), end))
             return gw_net_fail(error, GRADWIRE_ERR_SYSTEM, "the I/O thread does not answer");
     }
-    return code ? code : take_failure(own, at, error);
+    return code || opened.error == GRADWIRE_OK ? code : take_failure(own, at, error);
 }
 
 /* Makes a call in the first channel, for the opening of the others. */
@@ -121,7 +127,7 @@ static int call_first(struct gw_channels *own, const struct gw_call *call, char 
     gw_io_send(own->io[0], call, true);
     while (!gw_io_receive(own->io[0], &done, -1))
         continue;
-    return take_failure(own, 0, error);
+    return done.error == GRADWIRE_OK ? GRADWIRE_OK : take_failure(own, 0, error);
 }
 
 /* Rank 0's, to all ranks. */
@@ -167,10 +173,11 @@ int gw_channels_open(const struct gw_io_plan *plan, struct gw_channels **channel
         code = await_opened(own, 0, plan, error);
     if (!code && plan->channels > 1)
         code = open_more(own, plan, error);
-    *channels = own;
     if (code) {
-        fail(own, own->io[0], code);
+        fail_all(own, own->failed);
         gw_channels_close(own);
+    } else {
+        *channels = own;
     }
     return code;
 }

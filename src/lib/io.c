@@ -310,8 +310,8 @@ void gw_io_fail_like(struct gw_io *io, const struct gw_io *other)
 {
     command(io, &(struct gw_command){.leaves = true,
                                      .fails = true,
-                                     .reason = (uint8_t)other->reason,
-                                     .about = other->about});
+                                     .reason = (uint8_t)(other ? other->reason : GW_JOB_LOST),
+                                     .about = other ? other->about : io->plan.rank});
 }
 
 void gw_io_stop(struct gw_io *io)

@@ -79,8 +79,8 @@ int gw_io_start(const struct gw_io_plan *plan, const struct gw_io *first, struct
 /* Tells the thread to leave the job; what is in work fails. No calls may follow. */
 void gw_io_leave(struct gw_io *io);
 
-/* The same because of the failure of another job of these ranks, or of something here: `other` is
- * that job, or this one. So all ranks hear the same reason in both. */
+/* The same because `other`, a job of the same ranks, has failed, whose reason all then hear here,
+ * too; or (NULL) because of something else in this process. */
 void gw_io_fail_like(struct gw_io *io, const struct gw_io *other);
 
 /* The same, then waits until it has, and frees everything. */
