@@ -42,11 +42,12 @@ static void slices__are_the_whole_call(void **state)
     (void)state;
     static const enum gw_dtype types[] = {GW_DTYPE_F32, GW_DTYPE_BF16, GW_DTYPE_I64, GW_DTYPE_U8};
     static const uint16_t values[] = {16, 62, VALUES, 2048, 16000};
-    static const enum gw_call_kind kinds[] = {GW_CALL_ALLREDUCE, GW_CALL_REDUCE, GW_CALL_BROADCAST};
+    static const enum gw_call_kind kinds[] = {GW_CALL_ALLREDUCE, GW_CALL_REDUCE, GW_CALL_BROADCAST,
+                                              GW_CALL_ALLGATHER, GW_CALL_REDUCE_SCATTER};
     struct gw_prng prng = gw_prng_derive(1, 1);
     for (int i = 0; i < 3000; i++) {
         const struct gw_call call =
-            call_of(kinds[i % 5], types[i % 4], 1 + gw_prng_below(&prng, 40 * MIB));
+            call_of(kinds[i % 5], types[i / 25 % 4], 1 + gw_prng_below(&prng, 40 * MIB));
         const uint32_t slices = gw_slices_of(&call, 1 + gw_prng_below(&prng, GW_IO_CHANNELS_MAX));
         assert_cut(&call, values[i / 5 % 5], slices);
         assert_true(slices == 1 || call.count * gw_dtype_size(call.type) / slices >= GW_SLICE_MIN);
