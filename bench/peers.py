@@ -262,7 +262,8 @@ class Gradwire:
         is_flow = via in ("ring", "send")
         beside = 0 if is_flow or self.how == "joined" else self.servers(fabric)
         threads = min(THREADS_MAX, (cores() - beside) // fabric.count)
-        command += ["--threads", str(max(1, threads))]
+        if threads > 1:
+            command += ["--threads", str(threads)]
         if is_flow or self.how == "joined":
             command += ["--join", f"{fabric.address(0)}:{PORT}"]
         if is_flow and fabric.rate_bps:
