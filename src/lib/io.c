@@ -326,7 +326,7 @@ uint16_t gw_io_port(const struct gw_io *io)
     return gw_sock_addr_port(gw_datapath_address(gw_station_datapath(io->station)));
 }
 
-int gw_io_failure(struct gw_io *io)
+int gw_io_failure(const struct gw_io *io)
 {
     return atomic_load(&io->failure);
 }

@@ -1,5 +1,5 @@
 /*
- * The I/O thread of an open job: it owns the job's nodes and sockets. The application talks to it
+ * An I/O thread of an open job: it owns its nodes and sockets. The application talks to it
  * by two rings, each with an eventfd that wakes the other side; while it waits it may do what the
  * thread would do (io_drive.c). The job is one communicator
  * (core/calls/communicator.h) over one endpoint; rank 0 has the job's home besides, if no other
@@ -105,7 +105,7 @@ void gw_io_drain(const struct gw_io *io);
 void gw_io_recall(const struct gw_io *io);
 
 /* The error that has ended the job, or GRADWIRE_OK. */
-int gw_io_failure(struct gw_io *io);
+int gw_io_failure(const struct gw_io *io);
 
 /* What it was, as soon as that or a completion says that there is one. */
 const char *gw_io_text(const struct gw_io *io);
