@@ -354,6 +354,31 @@ static void allreduce__windows_differ_when_each_halves_alone(void **state)
     assert_true(differ > 0);
 }
 
+/* Others send again what they have out while one worker's link stands still: that says nothing of
+ * congestion, unless it loses what it was to carry. */
+static void allreduce__who_waits_for_others_is_not_congested(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 12; i++) {
+        struct gw_model_cfg cfg = basic(i + 1);
+        struct gw_model_result result;
+        bool loses = i % 2;
+        cfg.racks = i < 6 ? 2 : 0;
+        cfg.root_workers = i < 6 ? 2 : 6;
+        cfg.counts[0] = 300 * VALUES;
+        cfg.pauses = (struct gw_model_pauses){.first = 100 * GW_US,
+                                              .length = 700 * GW_US,
+                                              .every = 900 * GW_US,
+                                              .rank = i % 6,
+                                              .loses = loses};
+        run_exact(&cfg, &result);
+        assert_true(result.workers.resent > 0);
+        assert_int_equal(result.workers.cuts > 0, loses);
+        assert_true(result.windows_equal && !result.watch.differ);
+        gw_model_result_free(&result);
+    }
+}
+
 /*
  * A worker whose copy of a result is lost is a cut behind, at most, until it has another: it asks
  * when three later results have come, or after a timeout, and again if that copy is lost, too.
@@ -461,6 +486,7 @@ int main(void)
         cmocka_unit_test(allreduce__every_type_sums_and_averages),
         cmocka_unit_test(allreduce__windows_are_equal_at_every_fragment),
         cmocka_unit_test(allreduce__windows_differ_when_each_halves_alone),
+        cmocka_unit_test(allreduce__who_waits_for_others_is_not_congested),
         cmocka_unit_test(allreduce__a_lost_copy_is_behind_for_a_timeout_and_a_round_trip),
         cmocka_unit_test(allreduce__ends_when_the_last_worker_has_come),
         cmocka_unit_test(allreduce__is_exact_by_the_papers_rules),

@@ -4,9 +4,11 @@
  *
  * Together: the window follows results one after the other (agg_window.h). A loss is said in the
  * fragment when it is sent again, since its result is still to come. When it turns out to have come
- * already, the copy of this worker was lost; that, and a mark that a result met on its way here,
- * is said in the next new gradient. Until a cut that is sure to come has come, behind a fragment
- * that lacks its result, the worker sends as if it had been cut.
+ * already, so that the worker gets one of its own, its copy was lost; that, and a mark that a
+ * result met on its way here, is said in the next new gradient. Until a cut that is sure to come
+ * has come, behind a fragment that lacks its result, the worker sends as if it had been cut. Where
+ * the sum had the fragment all the time, there was no loss, and switch and server do not pass it
+ * on: others were late.
  *
  * Alone, as published: a marked result or a loss halves this worker's window at once.
  *
@@ -123,7 +125,8 @@ static inline uint32_t gw_agg_congestion_result(struct gw_agg_congestion *cc,
     *note |= is_marked ? GW_NOTE_MARK : 0;
     *note |= is_sure ? GW_NOTE_CUT : 0;
     cc->foreseen += is_sure;
-    if (was_met || (*note & GW_NOTE_LOST && !is_marked))
+    bool was_lost = *note & GW_NOTE_LOST && !is_marked && pkt->agg_flags & GW_AGG_UNICAST;
+    if (was_met || was_lost)
         gw_agg_window_notice(&cc->window);
     return 0;
 }

@@ -256,6 +256,16 @@ static bool may_claim(const struct gw_server *server, const struct gw_rank_set *
     return server->levels > 0 || (is_of_one && sender_of(server, from, pkt->src) != GW_RANK_NONE);
 }
 
+/* Whether a packet says that there is congestion. The last link's queue marks the packet itself: no
+ * switch has seen that. A loss is none if the sum has all of the packet already (aggregate.c). */
+static bool meets_congestion(const struct gw_fragment *fragment, const struct gw_pkt *pkt,
+                             const struct gw_rank_set *from)
+{
+    bool is_told = pkt->agg_flags & (GW_AGG_EVEN | GW_AGG_ODD);
+    bool is_in = fragment->state != GW_FRAGMENT_RAW && gw_rank_set_is_within(from, &fragment->set);
+    return pkt->q.ecn == GW_ECN_CE || (pkt->agg_flags & GW_AGG_ECN && !(is_told && is_in));
+}
+
 static void server_gradient(struct gw_server *server, struct gw_pkt *pkt, gw_time now)
 {
     struct gw_rank_set named;
@@ -286,10 +296,9 @@ static void server_gradient(struct gw_server *server, struct gw_pkt *pkt, gw_tim
         answer(server, fragment, pkt, sender, now);
         return;
     }
-    /* The last link's queue marks the packet itself: no switch has seen that. */
-    if (pkt->q.ecn == GW_ECN_CE)
+    fragment->flags |= pkt->agg_flags & GW_AGG_COLLISION;
+    if (meets_congestion(fragment, pkt, from))
         fragment->flags |= GW_AGG_ECN;
-    fragment->flags |= pkt->agg_flags & (GW_AGG_ECN | GW_AGG_COLLISION);
     fragment->parities |= pkt->agg_flags & (GW_AGG_EVEN | GW_AGG_ODD);
     if (pkt->scale < fragment->scale)
         fragment->scale = pkt->scale;

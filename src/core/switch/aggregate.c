@@ -223,6 +223,16 @@ struct gw_pkt *gw_aggregate_take_beside(struct gw_aggregate *aggregate)
     return pkt;
 }
 
+/* Its worker took for lost what is in a sum that has not left: it waits for others, and that is no
+ * congestion. Windows of which each worker has its own are not told of losses. */
+static void forgive(const struct gw_aggregate_job *job, const struct gw_aggregator *aggregator,
+                    struct gw_pkt *pkt)
+{
+    bool is_told = pkt->agg_flags & (GW_AGG_EVEN | GW_AGG_ODD);
+    if (is_told && pkt->q.ecn != GW_ECN_CE && !is_complete(job, aggregator))
+        pkt->agg_flags &= (uint8_t)~GW_AGG_ECN;
+}
+
 /* The sum leaves with a packet that it matches. That of a lower level can carry it only if it is of
  * a position that is in the sum already, since it is not all of that; else the sum leaves beside
  * it. False: the sum stays. */
@@ -237,12 +247,26 @@ static bool leave_with(struct gw_aggregate *aggregate, const struct gw_aggregate
     if (!is_in &&
         (aggregator->bitmap & bits || !aggregator_add(aggregate, aggregator, pkt, bits, now)))
         return false;
+    if (is_in)
+        forgive(job, aggregator, pkt);
     aggregator_export(aggregate, job, aggregator, pkt);
     return true;
 }
 
-/* A resent packet takes the sum along, and what comes later follows at once: else the last one
- * would wait here until somebody sends again. */
+/* What comes later of the packet's fragment follows it at once. */
+static void let_follow(struct gw_aggregator *aggregator, const struct gw_pkt *pkt)
+{
+    bool is_same_job = aggregator->job == pkt->flow && aggregator->epoch == pkt->epoch;
+    if (aggregator->is_ahead && is_same_job && gw_seq_before(pkt->seq, aggregator->seq))
+        return; /* a fragment before, of which a worker still lacks the result */
+    aggregator->job = pkt->flow;
+    aggregator->seq = pkt->seq;
+    aggregator->epoch = pkt->epoch;
+    aggregator->is_ahead = true;
+}
+
+/* A resent packet takes the sum along, and the rest follows: else the last one would wait here
+ * until somebody sends again. */
 static void resent(struct gw_aggregate *aggregate, const struct gw_aggregate_job *job,
                    struct gw_aggregator *aggregator, struct gw_pkt *pkt, gw_time now)
 {
@@ -252,13 +276,8 @@ static void resent(struct gw_aggregate *aggregate, const struct gw_aggregate_job
     aggregate->stats.passed += meets && !leaves;
     if (leaves)
         gw_aggregator_free(aggregate, aggregator);
-    if (job->partials != GW_AGG_PARTIALS_KEEP ||
-        (!meets && aggregator->state != GW_AGGREGATOR_FREE))
-        return;
-    aggregator->job = pkt->flow;
-    aggregator->seq = pkt->seq;
-    aggregator->epoch = pkt->epoch;
-    aggregator->is_ahead = true;
+    if (job->partials == GW_AGG_PARTIALS_KEEP && (meets || aggregator->state == GW_AGGREGATOR_FREE))
+        let_follow(aggregator, pkt);
 }
 
 /*

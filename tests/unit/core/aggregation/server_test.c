@@ -271,6 +271,23 @@ static void server__returns_congestion_marks(void **state)
     }
 }
 
+/* Who says that a fragment was lost that is in the sum waits for others. */
+static void server__a_loss_of_what_is_there_is_none(void **state)
+{
+    (void)state;
+    for (uint32_t was_there = 0; was_there < 2; was_there++) {
+        struct bench b;
+        bench_open(&b, 2);
+        send(&b, was_there ? 0 : 1, first_seq, 1, GW_AGG_RESEND | GW_AGG_EVEN);
+        send(&b, 0, first_seq, 1, GW_AGG_RESEND | GW_AGG_EVEN | GW_AGG_ECN);
+        send(&b, was_there ? 1 : 2, first_seq, 1, GW_AGG_RESEND | GW_AGG_EVEN);
+        if (was_there)
+            send(&b, 2, first_seq, 1, GW_AGG_RESEND | GW_AGG_EVEN);
+        expect_result(&b, first_seq, 10, was_there ? 0 : GW_AGG_ECN, 3);
+        bench_close(&b);
+    }
+}
+
 /* What a fragment was marked with is not said of the one that has its slot next. */
 static void server__a_slots_next_fragment_begins_anew(void **state)
 {
@@ -623,6 +640,7 @@ int main(void)
         cmocka_unit_test(server__answers_only_who_asks_again),
         cmocka_unit_test(server__without_a_tree_sends_to_each),
         cmocka_unit_test(server__returns_congestion_marks),
+        cmocka_unit_test(server__a_loss_of_what_is_there_is_none),
         cmocka_unit_test(server__a_slots_next_fragment_begins_anew),
         cmocka_unit_test(server__keeps_no_more_than_can_be_lacking),
         cmocka_unit_test(server__a_collision_moves_the_position),

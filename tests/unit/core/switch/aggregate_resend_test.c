@@ -53,6 +53,21 @@ static void resend__lets_the_rest_follow_at_once(void **state)
     stage_close(&s);
 }
 
+/* Nor does it if a fragment before, of which somebody still wants the result, is sent again. */
+static void resend__of_a_fragment_before_stops_no_rest(void **state)
+{
+    (void)state;
+    struct stage s;
+    stage_open(&s, 0, 4);
+    assert_false(feed(&s, gradient(&s, 1, 1)));
+    expect_passed(&s, resend(&s, 1, 1), 1, GW_AGG_RESEND, 1);
+    struct gw_pkt *before = resend(&s, 2, 20);
+    before->seq--;
+    expect_passed(&s, before, 2, GW_AGG_RESEND, 20);
+    expect_passed(&s, gradient(&s, 2, 20), 2, GW_AGG_RESEND, 20);
+    stage_close(&s);
+}
+
 /* What a job has marked goes with it, also where the aggregator was another's last. */
 static void resend__marks_nothing_for_a_job_that_comes_again(void **state)
 {
@@ -234,11 +249,46 @@ static void resend__discards_a_partial_sum_above_the_first_level(void **state)
     }
 }
 
+/* A resend that says that the fragment was lost; it comes when `others` are in the sum. */
+static void expect_said(uint8_t fan_in, uint32_t others, uint8_t parity, enum gw_ecn ecn,
+                        bool is_said)
+{
+    struct stage s;
+    stage_open(&s, 0, fan_in);
+    for (uint32_t bit = 1; bit <= others; bit <<= 1)
+        if (others & bit) {
+            struct gw_pkt *pkt = gradient(&s, bit, 1);
+            if (feed(&s, pkt))
+                gw_pkt_release(&s.pool, pkt);
+        }
+    struct gw_pkt *again = resend(&s, 1, 1);
+    again->q.ecn = ecn;
+    again->agg_flags |= parity | GW_AGG_ECN;
+    assert_true(feed(&s, again));
+    assert_int_equal((again->agg_flags & GW_AGG_ECN) != 0, is_said);
+    gw_pkt_release(&s.pool, again);
+    stage_close(&s);
+}
+
+/* Its worker waits for others, unless the sum has left, and was lost behind this switch. */
+static void resend__of_what_is_here_says_nothing_of_a_loss(void **state)
+{
+    (void)state;
+    expect_said(3, 1, GW_AGG_EVEN, GW_ECN_ECT0, false);
+    expect_said(3, 3, GW_AGG_ODD, GW_ECN_ECT0, false);
+    expect_said(3, 2, GW_AGG_EVEN, GW_ECN_ECT0, true); /* others are here, and it is not */
+    expect_said(3, 0, GW_AGG_EVEN, GW_ECN_ECT0, true);
+    expect_said(2, 3, GW_AGG_EVEN, GW_ECN_ECT0, true); /* the sum has left */
+    expect_said(3, 1, GW_AGG_EVEN, GW_ECN_CE, true);   /* it met congestion itself */
+    expect_said(3, 1, 0, GW_ECN_ECT0, true);           /* as published */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(resend__takes_the_partial_sum_along),
         cmocka_unit_test(resend__lets_the_rest_follow_at_once),
+        cmocka_unit_test(resend__of_a_fragment_before_stops_no_rest),
         cmocka_unit_test(resend__marks_nothing_for_a_job_that_comes_again),
         cmocka_unit_test(resend__that_takes_nothing_lets_the_rest_follow_as_well),
         cmocka_unit_test(resend__from_elsewhere_leaves_the_sum_alone),
@@ -246,6 +296,7 @@ int main(void)
         cmocka_unit_test(resend__of_a_lower_level_takes_along_what_its_rack_is_in),
         cmocka_unit_test(resend__leaves_a_sum_to_the_next_one),
         cmocka_unit_test(resend__discards_a_partial_sum_above_the_first_level),
+        cmocka_unit_test(resend__of_what_is_here_says_nothing_of_a_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
