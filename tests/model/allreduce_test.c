@@ -355,17 +355,19 @@ static void allreduce__windows_differ_when_each_halves_alone(void **state)
 }
 
 /* Others send again what they have out while one worker's link stands still: that says nothing of
- * congestion, unless it loses what it was to carry. */
+ * congestion, unless it loses what it was to carry. With probes, and without. */
 static void allreduce__who_waits_for_others_is_not_congested(void **state)
 {
     (void)state;
-    for (uint32_t i = 0; i < 12; i++) {
+    for (uint32_t i = 0; i < 24; i++) {
         struct gw_model_cfg cfg = basic(i + 1);
         struct gw_model_result result;
         bool loses = i % 2;
-        cfg.racks = i < 6 ? 2 : 0;
-        cfg.root_workers = i < 6 ? 2 : 6;
+        cfg.racks = i % 12 < 8 ? 2 : 0;
+        cfg.pods = i % 12 < 4 ? 1 : 0;
+        cfg.root_workers = i % 12 < 8 ? 2 : 6;
         cfg.counts[0] = 300 * VALUES;
+        cfg.rules.overtaking = i < 12 ? GW_AGG_OVERTAKEN_COUNTED : GW_AGG_OVERTAKEN_IN_A_ROW;
         cfg.pauses = (struct gw_model_pauses){.first = 100 * GW_US,
                                               .length = 700 * GW_US,
                                               .every = 900 * GW_US,

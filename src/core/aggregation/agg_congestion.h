@@ -4,11 +4,11 @@
  *
  * Together: the window follows results one after the other (agg_window.h). A loss is said in the
  * fragment when it is sent again, since its result is still to come. When it turns out to have come
- * already, so that the worker gets one of its own, its copy was lost; that, and a mark that a
- * result met on its way here, is said in the next new gradient. Until a cut that is sure to come
- * has come, behind a fragment that lacks its result, the worker sends as if it had been cut. Where
- * the sum had the fragment all the time, there was no loss, and switch and server do not pass it
- * on: others were late.
+ * already, so that this worker gets one of its own, or to lack workers, its copy was lost, or what
+ * it had sent; that, and a mark that a result met on its way here, is said in the next new
+ * gradient. Where the sum had the fragment all the time there was no loss, others were late, and
+ * switch and server do not pass it on. Until a cut that is likely to come has come, behind a
+ * fragment that lacks its result, the worker sends as if it had been cut.
  *
  * Alone, as published: a marked result or a loss halves this worker's window at once.
  *
@@ -44,7 +44,7 @@ static inline bool gw_agg_congestion_is_before_cut(const struct gw_agg_congestio
     return is_odd != cc->window.is_odd;
 }
 
-/* Whether a cut is sure to come, behind a fragment that lacks its result. */
+/* Whether a cut is likely to come, behind a fragment that lacks its result. */
 static inline bool gw_agg_congestion_foresees(const struct gw_agg_congestion *cc,
                                               const struct gw_outstanding *out)
 {
@@ -125,7 +125,9 @@ static inline uint32_t gw_agg_congestion_result(struct gw_agg_congestion *cc,
     *note |= is_marked ? GW_NOTE_MARK : 0;
     *note |= is_sure ? GW_NOTE_CUT : 0;
     cc->foreseen += is_sure;
-    bool was_lost = *note & GW_NOTE_LOST && !is_marked && pkt->agg_flags & GW_AGG_UNICAST;
+    /* Without a tree each result is for one worker, so that nothing tells who waited. */
+    bool had_all = !(pkt->agg_flags & GW_AGG_UNICAST) && !gw_agg_result_lacks(pkt->agg.bitmap);
+    bool was_lost = *note & GW_NOTE_LOST && !is_marked && !had_all;
     if (was_met || was_lost)
         gw_agg_window_notice(&cc->window);
     return 0;

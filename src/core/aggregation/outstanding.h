@@ -21,8 +21,9 @@
  * once each, as results come (as TCP's selective repeat, RFC 6675); what is lost of that is found
  * when they are expected.
  *
- * A loss means congestion (NOTE_LOST) unless the owner forgives it. Where the owner wants it, all
- * that is overdue is sent again with the expected fragment.
+ * A loss means congestion (NOTE_LOST) unless the owner forgives it, or switch or server know of
+ * none (agg_congestion.h). Where the owner wants it, all that is overdue is sent again with the
+ * expected fragment.
  *
  * As published (GW_AGG_OVERTAKEN_IN_A_ROW) every three results in a row that are not the expected
  * one mean a loss, whenever what they answer was sent, and a gap costs a round trip for each.

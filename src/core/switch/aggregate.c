@@ -258,7 +258,7 @@ static void let_follow(struct gw_aggregator *aggregator, const struct gw_pkt *pk
 {
     bool is_same_job = aggregator->job == pkt->flow && aggregator->epoch == pkt->epoch;
     if (aggregator->is_ahead && is_same_job && gw_seq_before(pkt->seq, aggregator->seq))
-        return; /* a fragment before, of which a worker still lacks the result */
+        return; /* mostly somebody lacks its result, and no sum waits for it */
     aggregator->job = pkt->flow;
     aggregator->seq = pkt->seq;
     aggregator->epoch = pkt->epoch;

@@ -4,6 +4,7 @@
 #include "support.h"
 
 #include "base/cpu.h"
+#include "core/aggregation/agg_bound.h"
 #include "core/aggregation/agg_key.h"
 #include "core/aggregation/worker.h"
 #include "core/job.h"
@@ -85,7 +86,8 @@ static struct gw_pkt drain(struct bench *b, uint32_t at)
     return found;
 }
 
-static void result(struct bench *b, uint32_t fragment)
+/* `lacks`: so many workers. */
+static void result(struct bench *b, uint32_t fragment, uint32_t lacks)
 {
     struct gw_pkt *pkt = gw_pkt_claim(&b->pool);
     assert_non_null(pkt);
@@ -96,7 +98,7 @@ static void result(struct bench *b, uint32_t fragment)
                            .key = gw_agg_key(FIRST_SEQ, GW_DTYPE_F32, false),
                            .seq = FIRST_SEQ + fragment,
                            .buf = GW_BUF_NONE,
-                           .agg = {.values = VALUES}};
+                           .agg = {.bitmap = gw_agg_result_word(lacks, false), .values = VALUES}};
     gw_node_input(b->node, 0, &pkt, 1, b->now);
 }
 
@@ -107,26 +109,35 @@ static void go_round(struct bench *b, uint32_t *at, uint32_t windows, gw_time tr
         drain(b, *at);
         b->now += trip;
         for (uint32_t i = 0; i < WINDOW; i++)
-            result(b, (*at)++);
+            result(b, (*at)++, 0);
     }
 }
 
-/* Whether the others hear of congestion when a fragment is lost while round trips take so long. */
+/* A fragment is lost while round trips take so long: which one. *says: whether the others hear of
+ * congestion. */
+static uint32_t lose_one(struct bench *b, gw_q16 bound, gw_time trip, bool *says)
+{
+    uint32_t at = 0;
+    bench_open(b, bound);
+    go_round(b, &at, 1, TRIP);
+    go_round(b, &at, 2, trip);
+    drain(b, at);
+    b->now += trip;
+    for (uint32_t i = 1; i <= 3; i++)
+        result(b, at + i, 0);
+    struct gw_pkt again = drain(b, at);
+    assert_true(again.agg_flags & GW_AGG_RESEND);
+    *says = again.agg_flags & GW_AGG_ECN;
+    return at;
+}
+
 static bool says_congestion(gw_q16 bound, gw_time trip)
 {
     struct bench b;
-    uint32_t at = 0;
-    bench_open(&b, bound);
-    go_round(&b, &at, 1, TRIP);
-    go_round(&b, &at, 2, trip);
-    drain(&b, at);
-    b.now += trip;
-    for (uint32_t i = 1; i <= 3; i++)
-        result(&b, at + i);
-    struct gw_pkt again = drain(&b, at);
-    assert_true(again.agg_flags & GW_AGG_RESEND);
+    bool says;
+    lose_one(&b, bound, trip, &says);
     bench_close(&b);
-    return again.agg_flags & GW_AGG_ECN;
+    return says;
 }
 
 static void worker__takes_a_loss_within_the_bound_for_no_congestion(void **state)
@@ -144,11 +155,30 @@ static void worker__takes_it_for_congestion_while_packets_wait(void **state)
     assert_true(says_congestion(GW_Q16_ONE / 10, 5 * TRIP));
 }
 
+/* Its result is for all, and says nothing of a loss: others were waited for, unless it is without
+ * what was lost. */
+static void worker__says_again_that_what_a_sum_lacks_was_lost(void **state)
+{
+    (void)state;
+    for (uint32_t lacks = 0; lacks < 2; lacks++) {
+        struct bench b;
+        bool says;
+        uint32_t at = lose_one(&b, 0, TRIP, &says);
+        assert_true(says);
+        result(&b, at, lacks);
+        struct gw_pkt next = drain(&b, at + WINDOW);
+        assert_int_equal(next.seq, FIRST_SEQ + at + WINDOW);
+        assert_int_equal((next.agg_flags & GW_AGG_ECN) != 0, lacks);
+        bench_close(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(worker__takes_a_loss_within_the_bound_for_no_congestion),
         cmocka_unit_test(worker__takes_it_for_congestion_while_packets_wait),
+        cmocka_unit_test(worker__says_again_that_what_a_sum_lacks_was_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
