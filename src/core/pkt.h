@@ -396,6 +396,14 @@ static inline bool gw_pkt_is_alike(const struct gw_pkt *a, const struct gw_pkt *
            memcmp(&a->agg, &b->agg, sizeof(a->agg)) == 0;
 }
 
+/* Whether the mark of a gradient (GW_AGG_ECN) may tell of a loss: jobs whose workers tell each
+ * other say their parities, too, and this packet was not marked on its last link. */
+static inline bool gw_pkt_may_tell_loss(const struct gw_pkt *pkt)
+{
+    bool tells = pkt->agg_flags & (GW_AGG_EVEN | GW_AGG_ODD);
+    return pkt->agg_flags & GW_AGG_ECN && tells && pkt->q.ecn != GW_ECN_CE;
+}
+
 /* Whether packet number `a` comes before `b`. Numbers wrap: the two are less than 2^31 apart. */
 static inline bool gw_seq_before(uint32_t a, uint32_t b)
 {

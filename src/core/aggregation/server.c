@@ -261,10 +261,9 @@ static bool may_claim(const struct gw_server *server, const struct gw_rank_set *
 static bool meets_congestion(const struct gw_fragment *fragment, const struct gw_pkt *pkt,
                              const struct gw_rank_set *from)
 {
-    bool says = pkt->agg_flags & GW_AGG_ECN, is_told = pkt->agg_flags & (GW_AGG_EVEN | GW_AGG_ODD);
-    if (says && is_told && fragment->state != GW_FRAGMENT_RAW)
-        says = !gw_rank_set_is_within(from, &fragment->set);
-    return says || pkt->q.ecn == GW_ECN_CE;
+    bool is_in = gw_pkt_may_tell_loss(pkt) && fragment->state != GW_FRAGMENT_RAW &&
+                 gw_rank_set_is_within(from, &fragment->set);
+    return pkt->q.ecn == GW_ECN_CE || (pkt->agg_flags & GW_AGG_ECN && !is_in);
 }
 
 static void server_gradient(struct gw_server *server, struct gw_pkt *pkt, gw_time now)

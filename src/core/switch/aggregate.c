@@ -48,11 +48,16 @@ struct gw_aggregate *gw_aggregate_init(void *memory, const struct gw_aggregate_c
     return aggregate;
 }
 
+/* Whether the aggregator is or was for a fragment of the packet's job. */
+static bool aggregator_is_of(const struct gw_aggregator *aggregator, const struct gw_pkt *pkt)
+{
+    return aggregator->job == pkt->flow && aggregator->epoch == pkt->epoch;
+}
+
 /* Whether the fragment of the packet is the one that the aggregator is or was for. */
 static bool aggregator_means(const struct gw_aggregator *aggregator, const struct gw_pkt *pkt)
 {
-    return aggregator->seq == pkt->seq && aggregator->job == pkt->flow &&
-           aggregator->epoch == pkt->epoch;
+    return aggregator->seq == pkt->seq && aggregator_is_of(aggregator, pkt);
 }
 
 static bool aggregator_holds(const struct gw_aggregator *aggregator, const struct gw_pkt *pkt)
@@ -224,12 +229,11 @@ struct gw_pkt *gw_aggregate_take_beside(struct gw_aggregate *aggregate)
 }
 
 /* Its worker took for lost what is in a sum that has not left: it waits for others, and that is no
- * congestion. Windows of which each worker has its own are not told of losses. */
+ * congestion. */
 static void forgive(const struct gw_aggregate_job *job, const struct gw_aggregator *aggregator,
                     struct gw_pkt *pkt)
 {
-    bool is_told = pkt->agg_flags & (GW_AGG_EVEN | GW_AGG_ODD);
-    if (is_told && pkt->q.ecn != GW_ECN_CE && !is_complete(job, aggregator))
+    if (gw_pkt_may_tell_loss(pkt) && !is_complete(job, aggregator))
         pkt->agg_flags &= (uint8_t)~GW_AGG_ECN;
 }
 
@@ -256,8 +260,8 @@ static bool leave_with(struct gw_aggregate *aggregate, const struct gw_aggregate
 /* What comes later of the packet's fragment follows it at once. */
 static void let_follow(struct gw_aggregator *aggregator, const struct gw_pkt *pkt)
 {
-    bool is_same_job = aggregator->job == pkt->flow && aggregator->epoch == pkt->epoch;
-    if (aggregator->is_ahead && is_same_job && gw_seq_before(pkt->seq, aggregator->seq))
+    if (aggregator->is_ahead && aggregator_is_of(aggregator, pkt) &&
+        gw_seq_before(pkt->seq, aggregator->seq))
         return; /* mostly somebody lacks its result, and no sum waits for it */
     aggregator->job = pkt->flow;
     aggregator->seq = pkt->seq;
