@@ -1,4 +1,4 @@
-/* Pieces out of chunks of large pages; see memory_pool.h. AddressSanitizer finds what is beyond a
+/* Pieces out of chunks; see memory_pool.h. AddressSanitizer finds what is beyond a
  * piece as if each had been allocated alone. */
 #include "topo/memory_pool.h"
 
@@ -45,7 +45,7 @@ static void set_open(void *memory, size_t size, bool is_open)
 #endif
 }
 
-static struct gw_memory_chunk *chunk_open(size_t size)
+static struct gw_memory_chunk *chunk_open(size_t size, bool is_large)
 {
     size_t mapped_size = size + GW_LARGE_PAGE;
     void *mapped =
@@ -55,7 +55,8 @@ static struct gw_memory_chunk *chunk_open(size_t size)
         exit(EXIT_FAILURE);
     }
     struct gw_memory_chunk *chunk = (void *)gw_whole((uintptr_t)mapped, GW_LARGE_PAGE);
-    madvise(chunk, size, MADV_HUGEPAGE); /* where that is refused, runs are slower */
+    if (is_large)
+        madvise(chunk, size, MADV_HUGEPAGE); /* where that is refused, runs are slower */
     *chunk = (struct gw_memory_chunk){.size = size, .mapped = mapped, .mapped_size = mapped_size};
     set_open(chunk + 1, size - sizeof(*chunk), false);
     return chunk;
@@ -66,9 +67,11 @@ void *gw_memory_pool_take(struct gw_memory_pool *pool, size_t size)
     size_t room = gw_whole(size + !size + GAP, ALIGNMENT);
     if (room > pool->left) {
         size_t front = gw_whole(sizeof(struct gw_memory_chunk), ALIGNMENT);
-        struct gw_memory_chunk *chunk = chunk_open(gw_whole(front + room, GW_LARGE_PAGE));
+        size_t size_more = gw_whole(front + room, GW_LARGE_PAGE);
+        struct gw_memory_chunk *chunk = chunk_open(size_more, pool->size >= GW_MEMORY_SMALL);
         chunk->next = pool->chunks;
         pool->chunks = chunk;
+        pool->size += size_more;
         pool->left = chunk->size - front;
     }
     void *piece = (unsigned char *)pool->chunks + pool->chunks->size - pool->left;
@@ -85,5 +88,5 @@ void gw_memory_pool_clear(struct gw_memory_pool *pool)
         set_open(chunk, chunk->size, true);
         munmap(chunk->mapped, chunk->mapped_size);
     }
-    pool->left = 0;
+    pool->left = pool->size = 0;
 }
