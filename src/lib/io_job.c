@@ -134,7 +134,7 @@ static void *take(void *context, size_t size)
 static void give(void *context, void *memory)
 {
     (void)context;
-    free(memory);
+    gw_node_memory_give(memory);
 }
 
 static struct gw_communicator_cfg comm_cfg(const struct gw_io *io, uint32_t address)
@@ -301,8 +301,8 @@ void gw_io_close_job(struct gw_io *io)
         gw_ways_close(io->ways);
     if (io->comm)
         gw_communicator_fini(io->comm);
-    free(io->comm_memory);
-    free(io->endpoint);
+    gw_node_memory_give(io->comm_memory);
+    gw_node_memory_give(io->endpoint);
     if (io->home)
         gw_overlay_home_close(io->home);
 }

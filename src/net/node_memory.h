@@ -17,7 +17,15 @@ struct gw_node_memory {
 int gw_node_memory_open(struct gw_node_memory *memory, uint32_t packets, uint32_t size);
 void gw_node_memory_close(struct gw_node_memory *memory);
 
-/* Zeroed memory of a node, aligned as nodes want it; free() releases it. NULL: there is none. */
+/* Zeroed memory of a node, aligned as nodes want it; the system gives pages of it when they are
+ * used first. NULL: there is none. */
 void *gw_node_memory_take(size_t size);
+
+/* The same for what every packet touches in no order of addresses: in large pages, where the system
+ * has them. */
+void *gw_node_memory_take_large(size_t size);
+
+/* Releases either; NULL is allowed. */
+void gw_node_memory_give(void *memory);
 
 #endif

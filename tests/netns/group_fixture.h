@@ -96,7 +96,7 @@ static inline void *take(void *context, size_t size)
 static inline void give(void *context, void *memory)
 {
     (void)context;
-    free(memory);
+    gw_node_memory_give(memory);
 }
 
 static inline void open_communicator(struct group *g, uint16_t number, uint8_t option)
@@ -195,8 +195,8 @@ static inline void close_group(struct group *g)
         gw_station_close(rank->station);
         gw_ways_close(rank->ways);
         gw_communicator_fini(rank->comm);
-        free(rank->memory);
-        free(rank->endpoint);
+        gw_node_memory_give(rank->memory);
+        gw_node_memory_give(rank->endpoint);
         if (rank->home)
             gw_overlay_home_close(rank->home);
         gw_station_free(rank->station);

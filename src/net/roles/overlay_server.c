@@ -97,10 +97,10 @@ int gw_overlay_server_open(const struct gw_overlay_server_cfg *cfg,
 static void give_back(struct served *served)
 {
     for (int i = 0; i < TWINS; i++) {
-        free(served->shards[i].coordinator);
-        free(served->shards[i].server);
+        gw_node_memory_give(served->shards[i].coordinator);
+        gw_node_memory_give(served->shards[i].server);
     }
-    free(served->registrar);
+    gw_node_memory_give(served->registrar);
     *served = (struct served){.registrar = NULL};
 }
 
@@ -108,7 +108,7 @@ void gw_overlay_server_close(struct gw_overlay_server *server)
 {
     for (uint32_t i = 0; i < server->cfg.jobs_max; i++)
         give_back(&server->served[i]);
-    free(server->endpoint);
+    gw_node_memory_give(server->endpoint);
     free(server);
 }
 

@@ -45,7 +45,7 @@ static int open_aggregate(struct gw_overlay_switch *own)
         return GW_OK;
     if (cfg->tenants)
         aggregate.tenants = *cfg->tenants;
-    void *memory = gw_node_memory_take(gw_aggregate_size(&aggregate));
+    void *memory = gw_node_memory_take_large(gw_aggregate_size(&aggregate));
     if (!memory)
         return GW_ERR_NO_MEMORY;
     own->aggregate = gw_aggregate_init(memory, &aggregate);
@@ -173,8 +173,8 @@ int gw_overlay_switch_open(const struct gw_overlay_switch_cfg *cfg,
 
 void gw_overlay_switch_close(struct gw_overlay_switch *own)
 {
-    free(own->sw);
-    free(own->aggregate);
+    gw_node_memory_give(own->sw);
+    gw_node_memory_give(own->aggregate);
     free(own->peers);
     free(own);
 }
