@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/align.h"
 #include "base/error.h"
 #include "sim/calendar.h"
 #include "sim/capture.h"
@@ -58,14 +57,6 @@ static void build_starts(struct gw_sim *sim)
             gw_sim_calendar_wake(&sim->parts[p], place, gw_sim_app_next(&sim->nodes[place].app));
 }
 
-/* Packets are touched in no order of addresses: all but the first bytes of a partition's are in
- * large pages. Where that is refused, runs are slower. */
-static void advise_large(struct gw_pkt *begin, struct gw_pkt *end, size_t small)
-{
-    unsigned char *first = (unsigned char *)gw_whole((uintptr_t)begin + small, GW_LARGE_PAGE);
-    madvise(first, (size_t)((unsigned char *)end - first), MADV_HUGEPAGE);
-}
-
 static int build_pool(struct gw_sim *sim, char *why)
 {
     const uint32_t count = 1u << GW_SIM_INDEX_BITS;
@@ -79,8 +70,8 @@ static int build_pool(struct gw_sim *sim, char *why)
     sim->pkts = memory;
     uint32_t share = count / sim->part_count;
     for (uint32_t p = 0; p < sim->part_count; p++) {
-        advise_large(sim->pkts + p * share, sim->pkts + (p + 1) * share,
-                     GW_MEMORY_SMALL / sim->part_count);
+        gw_memory_use_large_pages(sim->pkts + p * share, share * sizeof(*sim->pkts),
+                                  GW_MEMORY_SMALL / sim->part_count);
         gw_pkt_pool_init(&sim->parts[p].pool, sim->pkts, p * share, share, NULL);
     }
     return GW_OK;

@@ -1,5 +1,5 @@
-/* Pieces out of chunks; see memory_pool.h. AddressSanitizer finds what is beyond a
- * piece as if each had been allocated alone. */
+/* Pieces out of chunks; see memory_pool.h. AddressSanitizer finds what is beyond a piece as if each
+ * had been allocated alone. */
 #include "topo/memory_pool.h"
 
 #include <stdbool.h>
@@ -45,7 +45,16 @@ static void set_open(void *memory, size_t size, bool is_open)
 #endif
 }
 
-static struct gw_memory_chunk *chunk_open(size_t size, bool is_large)
+void gw_memory_use_large_pages(void *memory, size_t size, size_t small)
+{
+    unsigned char *begin = memory;
+    size_t first = gw_whole((uintptr_t)memory + small, GW_LARGE_PAGE) - (uintptr_t)memory;
+    if (first < size)
+        madvise(begin + first, size - first, MADV_HUGEPAGE);
+}
+
+/* The first `small` bytes are in small pages. */
+static struct gw_memory_chunk *chunk_open(size_t size, size_t small)
 {
     size_t mapped_size = size + GW_LARGE_PAGE;
     void *mapped =
@@ -55,8 +64,7 @@ static struct gw_memory_chunk *chunk_open(size_t size, bool is_large)
         exit(EXIT_FAILURE);
     }
     struct gw_memory_chunk *chunk = (void *)gw_whole((uintptr_t)mapped, GW_LARGE_PAGE);
-    if (is_large)
-        madvise(chunk, size, MADV_HUGEPAGE); /* where that is refused, runs are slower */
+    gw_memory_use_large_pages(chunk, size, small);
     *chunk = (struct gw_memory_chunk){.size = size, .mapped = mapped, .mapped_size = mapped_size};
     set_open(chunk + 1, size - sizeof(*chunk), false);
     return chunk;
@@ -67,11 +75,11 @@ void *gw_memory_pool_take(struct gw_memory_pool *pool, size_t size)
     size_t room = gw_whole(size + !size + GAP, ALIGNMENT);
     if (room > pool->left) {
         size_t front = gw_whole(sizeof(struct gw_memory_chunk), ALIGNMENT);
-        size_t size_more = gw_whole(front + room, GW_LARGE_PAGE);
-        struct gw_memory_chunk *chunk = chunk_open(size_more, pool->size >= GW_MEMORY_SMALL);
+        size_t small = pool->size < GW_MEMORY_SMALL ? GW_MEMORY_SMALL - pool->size : 0;
+        struct gw_memory_chunk *chunk = chunk_open(gw_whole(front + room, GW_LARGE_PAGE), small);
         chunk->next = pool->chunks;
         pool->chunks = chunk;
-        pool->size += size_more;
+        pool->size += chunk->size;
         pool->left = chunk->size - front;
     }
     void *piece = (unsigned char *)pool->chunks + pool->chunks->size - pool->left;

@@ -17,7 +17,7 @@ enum {
 struct gw_memory_pool {
     struct gw_memory_chunk *chunks;
     size_t left; /* bytes of the first one that are free */
-    size_t size; /* bytes of all */
+    size_t size; /* bytes of all chunks */
 };
 
 /* `size` zeroed bytes on whole pairs of cache lines, as gw_memory_aligned() gives them. */
@@ -25,5 +25,9 @@ void *gw_memory_pool_take(struct gw_memory_pool *pool, size_t size);
 
 /* Frees all pieces. */
 void gw_memory_pool_clear(struct gw_memory_pool *pool);
+
+/* Asks for large pages for mapped memory, but for its first `small` bytes. Where that is refused,
+ * runs are slower. */
+void gw_memory_use_large_pages(void *memory, size_t size, size_t small);
 
 #endif
