@@ -1,6 +1,5 @@
 /* What a process has of a job: station, endpoint, communicator and ways; see io_impl.h. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/cpu.h"
 #include "base/error.h"
@@ -125,18 +124,6 @@ static int open_home(struct gw_io *io, uint32_t address, char *error)
                 : GW_OK;
 }
 
-static void *take(void *context, size_t size)
-{
-    (void)context;
-    return gw_node_memory_take(size);
-}
-
-static void give(void *context, void *memory)
-{
-    (void)context;
-    gw_node_memory_give(memory);
-}
-
 static struct gw_communicator_cfg comm_cfg(const struct gw_io *io, uint32_t address)
 {
     const struct gw_io_plan *plan = &io->plan;
@@ -169,7 +156,7 @@ static struct gw_communicator_cfg comm_cfg(const struct gw_io *io, uint32_t addr
         .beat = GW_STATION_BEAT,
         .stall = plan->stall,
         .kernels = kernels,
-        .allocator = {.take = take, .give = give},
+        .allocator = gw_node_memory_allocator(),
     };
 }
 

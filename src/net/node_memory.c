@@ -42,6 +42,23 @@ void gw_node_memory_give(void *memory)
         free(((void **)memory)[-1]);
 }
 
+static void *take(void *context, size_t size)
+{
+    (void)context;
+    return gw_node_memory_take(size);
+}
+
+static void give(void *context, void *memory)
+{
+    (void)context;
+    gw_node_memory_give(memory);
+}
+
+struct gw_allocator gw_node_memory_allocator(void)
+{
+    return (struct gw_allocator){.take = take, .give = give};
+}
+
 int gw_node_memory_open(struct gw_node_memory *memory, uint32_t packets, uint32_t size)
 {
     /* With whatever is in it: who writes before he reads touches no page that he never needs. */

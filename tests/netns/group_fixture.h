@@ -87,18 +87,6 @@ static inline void open_home(struct rank *rank, const struct gw_notice_path *pat
     assert_int_equal(gw_overlay_home_open(&home, &rank->home), 0);
 }
 
-static inline void *take(void *context, size_t size)
-{
-    (void)context;
-    return gw_node_memory_take(size);
-}
-
-static inline void give(void *context, void *memory)
-{
-    (void)context;
-    gw_node_memory_give(memory);
-}
-
 static inline void open_communicator(struct group *g, uint16_t number, uint8_t option)
 {
     struct rank *rank = &g->ranks[number];
@@ -130,7 +118,7 @@ static inline void open_communicator(struct group *g, uint16_t number, uint8_t o
         .beat = GW_S,
         .stall = 60 * GW_S,
         .kernels = gw_kernels_best(0),
-        .allocator = {.take = take, .give = give},
+        .allocator = gw_node_memory_allocator(),
     };
     gw_communicator_demand(&cfg, &endpoint);
     assert_int_equal(gw_overlay_endpoint_open(&endpoint, &rank->endpoint), 0);

@@ -51,8 +51,8 @@ static void node_memory_take__zeroes_what_was_used_before_and_touches_little(voi
 {
     static const size_t sizes[] = {0, 1, 63, 64, 100000, 3 << 20, 50 << 20};
     (void)state;
-    for (int round = 0; round < 3;
-         round++) /* a later piece may be in the place of an earlier one */
+    /* A later piece may be in the place of an earlier one. */
+    for (int round = 0; round < 3; round++)
         for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
             check_piece(gw_node_memory_take, sizes[i]);
             check_piece(gw_node_memory_take_large, sizes[i]);
