@@ -18,6 +18,7 @@
 #include "cli/cli.h"
 #include "cli/option.h"
 #include "cli/reduce.h"
+#include "net/clock.h"
 #include "workload/model/model.h"
 
 enum {
@@ -38,6 +39,7 @@ enum {
 
 #define SIZE_MAX_BYTES (UINT64_C(16) << 30)
 #define PAUSE_MAX      (10 * GW_S)
+#define FOLLOW         (3 * GW_S) /* a rank that is silent is missed by the others before that */
 
 struct bench_args {
     struct gw_reduce_args common;
@@ -271,54 +273,104 @@ static int print(const struct bench_args *args, const struct rank_report *rank, 
     return status;
 }
 
-/* Waits for the local ranks. When one fails the others follow, each by its own deadline. */
-static int await_ranks(struct shared *shared, uint32_t workers, const pid_t *pids)
+/* Local ranks, each a process. */
+struct ranks {
+    struct shared *shared;
+    uint32_t count, running;
+    pid_t pids[WORKERS_MAX];
+    int failed; /* the first that has; -1: none has */
+    gw_time failed_at;
+};
+
+static void fail_rank(struct ranks *ranks, int rank, const char *why)
 {
-    int status, failed = -1;
-    for (uint32_t i = 0; i < workers; i++) {
-        if (pids[i] > 0 && waitpid(pids[i], &status, 0) == pids[i] && !shared->ranks[i].is_done &&
-            !*shared->ranks[i].text)
-            snprintf(shared->ranks[i].text, TEXT_MAX, "rank %u: its process has died", i);
-        if (!shared->ranks[i].is_done && failed < 0)
-            failed = (int)i;
+    struct rank_report *report = &ranks->shared->ranks[rank];
+    if (ranks->failed >= 0)
+        return;
+    ranks->failed = rank;
+    ranks->failed_at = gw_clock_now();
+    if (!*report->text)
+        snprintf(report->text, TEXT_MAX, "rank %d: %s", rank, why);
+}
+
+static void start_ranks(struct ranks *ranks, struct bench_args *args)
+{
+    for (uint32_t i = 0; i < ranks->count && ranks->failed < 0; i++) {
+        args->common.options.rank = (int)i;
+        ranks->pids[i] = fork();
+        if (ranks->pids[i] == 0) {
+            run_rank(args, &ranks->shared->ranks[i], ranks->shared->times + i * args->iters);
+            _exit(0);
+        }
+        if (ranks->pids[i] > 0)
+            ranks->running++;
+        else
+            fail_rank(ranks, (int)i, strerror(errno));
     }
-    return failed;
+}
+
+/* Takes note of those that have ended. */
+static void reap_ranks(struct ranks *ranks)
+{
+    pid_t pid;
+    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
+        int rank = 0;
+        while (ranks->pids[rank] != pid)
+            rank++;
+        ranks->pids[rank] = 0;
+        ranks->running--;
+        if (!ranks->shared->ranks[rank].is_done)
+            fail_rank(ranks, rank, "its process has died");
+    }
+}
+
+static void kill_ranks(const struct ranks *ranks)
+{
+    for (uint32_t i = 0; i < ranks->count; i++)
+        if (ranks->pids[i] > 0)
+            kill(ranks->pids[i], SIGKILL);
+}
+
+/* Waits for all; `ended` is SIGCHLD, and blocked. When one fails the others follow, but for those
+ * that had not met it yet: these are ended. */
+static void await_ranks(struct ranks *ranks, const sigset_t *ended)
+{
+    for (reap_ranks(ranks); ranks->running > 0; reap_ranks(ranks)) {
+        gw_time waited = ranks->failed < 0 ? 0 : gw_clock_now() - ranks->failed_at;
+        const struct timespec left = gw_clock_timespec(waited < FOLLOW ? FOLLOW - waited : 0);
+        if (sigtimedwait(ended, NULL, ranks->failed < 0 ? NULL : &left) < 0 && errno == EAGAIN) {
+            kill_ranks(ranks);
+            sigwaitinfo(ended, NULL);
+        }
+    }
 }
 
 static int run_local(struct bench_args *args)
 {
-    uint32_t workers = (uint32_t)args->workers;
-    size_t size = sizeof(struct shared) + workers * args->iters * sizeof(double);
-    struct shared *shared =
-        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    pid_t pids[WORKERS_MAX];
+    struct ranks ranks = {.count = (uint32_t)args->workers, .failed = -1};
+    size_t size = sizeof(*ranks.shared) + ranks.count * args->iters * sizeof(double);
+    ranks.shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     char join[64];
-    if (shared == MAP_FAILED) {
+    sigset_t ended;
+    if (ranks.shared == MAP_FAILED) {
         gw_complain("out of memory");
         return GW_EXIT_FAILURE;
     }
     struct gradwire_options *own = &args->common.options;
-    own->world = (int)workers;
+    own->world = (int)ranks.count;
     if (!own->join && !own->server) {
         snprintf(join, sizeof(join), "127.0.0.1:%u", gw_reduce_free_port());
         own->join = join;
     }
     fflush(NULL);
-    for (uint32_t i = 0; i < workers; i++) {
-        own->rank = (int)i;
-        pids[i] = fork();
-        if (pids[i] == 0) {
-            run_rank(args, &shared->ranks[i], shared->times + i * args->iters);
-            _exit(0);
-        }
-        if (pids[i] < 0)
-            snprintf(shared->ranks[i].text, TEXT_MAX, "rank %u: cannot start a process: %s", i,
-                     strerror(errno));
-    }
-    int failed = await_ranks(shared, workers, pids);
-    int exit_status = failed >= 0 ? complain(&shared->ranks[failed])
-                                  : print(args, &shared->ranks[0], shared->times);
-    munmap(shared, size);
+    sigemptyset(&ended);
+    sigaddset(&ended, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &ended, NULL);
+    start_ranks(&ranks, args);
+    await_ranks(&ranks, &ended);
+    int exit_status = ranks.failed >= 0 ? complain(&ranks.shared->ranks[ranks.failed])
+                                        : print(args, &ranks.shared->ranks[0], ranks.shared->times);
+    munmap(ranks.shared, size);
     return exit_status;
 }
 

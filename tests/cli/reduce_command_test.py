@@ -4,6 +4,7 @@ one line per error, JSON, files. Called with the path of the program."""
 import array
 import json
 import os
+import socket
 import struct
 import sys
 import unittest
@@ -50,6 +51,14 @@ class CommandTest(CommandCase):
             self.assertLessEqual(found["max_abs_error"], found["exact_bound"])
             self.assertAlmostEqual(found["aggregated_in_switch"], part, delta=0.2)
             self.assertGreater(found["server_link_bytes"], 200000 * (3 if via == "ps" else 1))
+
+    def test_bench_ends_ranks_of_one_that_cannot_start(self):
+        """They would wait for it for longer than this test does."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as holder:
+            holder.bind(("127.0.0.1", 0))
+            join = f"127.0.0.1:{holder.getsockname()[1]}"
+            self.refuse("bench", "--workers", "3", "--size", "1KB", "--join", join,
+                        "--deadline", "1000s", names="rank 0: cannot open UDP socket", status=1)
 
     def test_bench_multicasts_results(self):
         """Who listens says so after a tenth of a second."""
