@@ -81,23 +81,46 @@ static void end(struct gw_neighbours *own, struct gw_session *session)
     session->state = GW_SESSION_ENDED;
 }
 
+/* Whether who asks for a session has given this one up: he lives again, or has had no answer for so
+ * long that he begins another for the same. */
+static bool is_given_up(const struct gw_session *session, const struct gw_attach_msg *msg)
+{
+    const struct gw_attach_msg *said = &session->said;
+    bool is_same = said->address == msg->address && said->job == msg->job &&
+                   said->rank == msg->rank && said->role == msg->role &&
+                   !((said->flags ^ msg->flags) & (GW_ATTACH_DIRECT | GW_ATTACH_TABLE));
+    return said->life != msg->life || is_same;
+}
+
 /*
- * Ends the sessions of an earlier life of the process at this address, which has the same key.
- * False: not all of them yet, since the caller has too many events to hear of.
+ * Ends the sessions that the process at this address, which has the same key, has given up. False:
+ * not all of them yet, since the caller has too many events to hear of.
  */
 static bool end_earlier(struct gw_neighbours *own, const struct gw_sock_addr *from,
-                        const struct gw_key *key, uint32_t life)
+                        const struct gw_key *key, const struct gw_attach_msg *msg)
 {
     for (uint32_t i = 0; i < own->cfg.peers_max; i++) {
         struct gw_session *session = &own->sessions[i];
         if (session->dial >= 0 || session->state != GW_SESSION_UP || session->key != key ||
-            session->said.life == life || !gw_sock_addr_is_same(&session->addr, from))
+            !is_given_up(session, msg) || !gw_sock_addr_is_same(&session->addr, from))
             continue;
         if (!gw_neighbours_has_room(own))
             return false;
         end(own, session);
     }
     return gw_neighbours_has_room(own);
+}
+
+/* Whether the address is that of a neighbour who has another key. */
+static bool is_others(const struct gw_neighbours *own, const struct gw_key *key, uint32_t address)
+{
+    for (uint32_t i = 0; i < own->cfg.peers_max; i++) {
+        const struct gw_session *session = &own->sessions[i];
+        if (session->state == GW_SESSION_UP && session->key != key &&
+            session->said.address == address)
+            return true;
+    }
+    return false;
 }
 
 /* Why we do not want who asks this and has that key, or GW_ATTACH_OK. */
@@ -148,7 +171,7 @@ static struct gw_session *begin(struct gw_neighbours *own, const struct gw_sock_
                                 const struct gw_key *key, const struct gw_attach_msg *msg,
                                 gw_time now)
 {
-    bool may = end_earlier(own, from, key, msg->life) && leaves_room(own, key);
+    bool may = end_earlier(own, from, key, msg) && leaves_room(own, key);
     int peer = may ? gw_neighbours_claim(own, now) : -1;
     if (peer < 0)
         return NULL;
@@ -239,6 +262,8 @@ uint32_t gw_neighbours_asked(struct gw_neighbours *own, const struct gw_sock_add
         end(own, session);
     if (is_forgotten(session, msg) || (session && session->state == GW_SESSION_ENDED))
         return gw_neighbours_write_refusal(own, msg, key, GW_ATTACH_ENDED, answer);
+    if (!session && is_others(own, key, msg->address))
+        return gw_neighbours_write_refusal(own, msg, key, GW_ATTACH_TAKEN, answer);
     if (!session)
         session = begin(own, from, key, msg, now);
     if (!session && own->waiting.count > 0)

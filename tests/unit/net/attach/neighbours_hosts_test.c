@@ -228,11 +228,11 @@ static void ask_as_tenant(struct gw_test_attach *net, struct gw_attach_msg msg)
 }
 
 /* Who sees the links, can send as anybody and has another listed key: he begins sessions of his own
- * in the name of others, and does nothing to theirs. */
+ * where others send from, not with their addresses, and does nothing to theirs. */
 static void neighbours_asked__a_session_is_of_its_key(void **state)
 {
     (void)state;
-    for (int attack = 0; attack < 3; attack++) {
+    for (int attack = 0; attack < 4; attack++) {
         struct gw_test_attach *net = gw_test_attach_open(seed);
         gw_key_from_text("tenant", 6, &net->sides[HOME].keys[1]);
         net->sides[HOME].cfg.key_count = 2;
@@ -245,27 +245,63 @@ static void neighbours_asked__a_session_is_of_its_key(void **state)
         msg.number += 1000; /* those of the rank would be stale */
         if (attack == 1)
             msg.told_cookie ^= 1; /* its session would be over */
-        if (attack == 2) {        /* another life of its process */
+        if (attack >= 2) {        /* another life of its process */
             msg.session[0] ^= 1;
             msg.told_cookie = 0;
             msg.life++;
         }
+        if (attack == 3)
+            msg.address ^= 0x100;
         uint32_t ups = net->sides[HOME].ups;
         ask_as_tenant(net, msg);
         gw_test_attach_run(net, 0);
-        assert_int_equal(net->sides[HOME].ups - ups, attack == 2);
+        assert_int_equal(net->sides[HOME].ups - ups, attack == 3);
         gw_test_attach_run(net, GW_TEST_SILENCE + GW_TEST_BEAT);
         assert_true(gw_neighbours_is_up(net->sides[RANK].own, 0));
         assert_int_equal(net->sides[RANK].ups, 1);
-        assert_int_equal(net->sides[HOME].downs, attack == 2); /* his own */
+        assert_int_equal(net->sides[HOME].downs, attack == 3); /* his own */
         gw_test_attach_close(net);
     }
+}
+
+static bool lose_answers(void *context, uint32_t number, struct gw_test_message *message)
+{
+    const bool *loses = context;
+    (void)number;
+    return !*loses || message->from != HOME;
+}
+
+/* Who has had no answer for too long begins another session. The one that he has given up ends at
+ * once: its address is not another's. */
+static void neighbours_asked__a_session_follows_one_that_was_given_up(void **state)
+{
+    (void)state;
+    struct gw_test_attach *net = gw_test_attach_open(seed);
+    bool loses = false;
+    net->fate = lose_answers;
+    net->context = &loses;
+    gw_test_attach_start(net, RANK);
+    gw_test_attach_start(net, HOME);
+    gw_test_attach_dial(net, RANK, HOME);
+    gw_test_attach_run(net, GW_S);
+    uint16_t first = net->sides[HOME].last_up.peer;
+    loses = true;
+    gw_test_attach_run(net, GW_TEST_SILENCE + GW_TEST_BEAT);
+    assert_false(gw_neighbours_is_up(net->sides[RANK].own, 0));
+    loses = false;
+    gw_test_attach_run(net, GW_TEST_BEAT);
+    assert_true(gw_neighbours_is_up(net->sides[RANK].own, 0));
+    assert_int_equal(net->sides[HOME].ups, 2);
+    assert_int_equal(net->sides[HOME].downs, 1);
+    assert_false(net->sides[HOME].is_up[first]);
+    gw_test_attach_close(net);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(neighbours_asked__a_session_is_of_its_key),
+        cmocka_unit_test(neighbours_asked__a_session_follows_one_that_was_given_up),
         cmocka_unit_test(neighbours_dial__tries_again_when_its_rank_is_taken),
         cmocka_unit_test(neighbours_dial__asks_until_the_dead_are_given_up),
         cmocka_unit_test(neighbours_dial__says_which_host_it_is),

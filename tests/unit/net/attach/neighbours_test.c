@@ -688,7 +688,10 @@ static void neighbours__events_are_not_lost(void **state)
         net->sides[from].cfg.peers_max = EACH;
         if (i < 5)
             gw_test_attach_start(net, from);
+        const struct gw_greeting greeting = {
+            .job = gw_test_attach_job(net, from), .world = DIALS, .rank = (uint16_t)i};
         assert_int_equal(gw_test_attach_dial(net, from, B), i / 5);
+        gw_neighbours_greet(net->sides[from].own, i / 5, &greeting);
     }
     gw_test_attach_run(net, 100 * GW_MS);
     assert_true(gw_neighbours_stats(net->sides[B].own)->no_room > 0);
