@@ -29,6 +29,7 @@
 enum {
     GW_DATAPATH_ENTROPIES_MAX = 256,
     GW_DATAPATH_TRAIN_MAX = 64,   /* packets of a train: as many as the kernel takes as one */
+    GW_DATAPATH_CONTROLS_MAX = 4, /* datagrams of the attach protocol that come as one */
     GW_DATAPATH_PEERS_MAX = 4096, /* neighbours */
     GW_DATAPATH_GROUPS_MAX = 17,  /* that are listened to: of 16 servers, and a switch */
     GW_DATAPATH_FDS_MAX = 1 + GW_DATAPATH_GROUPS_MAX, /* that receive: our own, and of groups */
@@ -101,8 +102,10 @@ struct gw_datapath_train {
     uint16_t peer;
     uint16_t count; /* of `pkts`; may be 0: all were refused */
     struct gw_pkt *pkts[GW_DATAPATH_TRAIN_MAX];
-    /* A datagram that is no packet but of the attach protocol; `length` is 0 when there is none. */
+    /* Datagrams that are no packets but of the attach protocol, one behind the other: `controls` of
+     * them, at most GW_DATAPATH_CONTROLS_MAX, of `length` bytes each. */
     const uint8_t *control;
+    uint32_t controls;
     uint32_t length;
     struct gw_sock_addr from;
 };

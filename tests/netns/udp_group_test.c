@@ -254,7 +254,7 @@ static void udp_receive__hands_on_probes_of_the_group(void **state)
                 assert_memory_equal(train.control, bytes, GW_ATTACH_SIZE);
                 assert_int_equal(gw_sock_addr_port(&train.from), gw_sock_addr_port(&f->sw_addr));
             } else {
-                assert_int_equal(train.length, 0);
+                assert_int_equal(train.controls, 0);
                 refused++;
             }
             assert_int_equal(gw_datapath_stats(f->udp)->malformed, refused);
@@ -274,7 +274,7 @@ static void udp_receive__hands_on_probes_of_no_other_group(void **state)
     gw_attach_encode(&msg, bytes);
     throw(f->sw, &f->group, bytes, sizeof(bytes));
     assert_true(look(f, &train));
-    assert_int_equal(train.length, 0);
+    assert_int_equal(train.controls, 0);
     assert_int_equal(gw_datapath_stats(f->udp)->malformed, 1);
 }
 

@@ -6,6 +6,8 @@
 #include "host.h"
 #include "support.h"
 
+#include <netinet/in.h>
+#include <netinet/udp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,6 +17,7 @@
 #include "net/station/loop.h"
 #include "net/udp/sock.h"
 #include "net/udp/udp.h"
+#include "wire/attach.h"
 
 enum {
     OURS = 1,
@@ -87,6 +90,28 @@ static void throw(struct fixture * f, const uint8_t *bytes, size_t size)
 {
     const struct sockaddr *to = (const struct sockaddr *)&f->ours.storage;
     assert_int_equal(sendto(f->stranger, bytes, size, 0, to, f->ours.length), size);
+}
+
+/* As one train of datagrams that have `segment` bytes each. */
+static void throw_train(struct fixture *f, void *bytes, size_t size, uint16_t segment)
+{
+    union {
+        char bytes[CMSG_SPACE(sizeof(segment))];
+        struct cmsghdr align;
+    } control = {.bytes = ""};
+    struct iovec iov = {bytes, size};
+    struct msghdr msg = {
+        .msg_name = &f->ours.storage,
+        .msg_namelen = f->ours.length,
+        .msg_iov = &iov,
+        .msg_iovlen = 1,
+        .msg_control = &control,
+        .msg_controllen = sizeof(control),
+    };
+    struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+    *cmsg = (struct cmsghdr){CMSG_LEN(sizeof(segment)), IPPROTO_UDP, UDP_SEGMENT};
+    memcpy(CMSG_DATA(cmsg), &segment, sizeof(segment));
+    assert_int_equal(sendmsg(f->stranger, &msg, 0), size);
 }
 
 /* A data packet that we would take; returns its length. */
@@ -309,6 +334,49 @@ static void udp_send__counts_whom_it_cannot_send_to(void **state)
     }
 }
 
+/* What a process says at once in two sessions, the system may join; a flood of it has an end. */
+static void udp_receive__takes_control_that_comes_as_one(void **state)
+{
+    struct fixture *f = *state;
+    enum { MANY = GW_DATAPATH_CONTROLS_MAX + 3 };
+    uint8_t bytes[MANY * GW_ATTACH_SIZE];
+    struct gw_datapath_train train;
+    for (uint32_t i = 0; i < MANY; i++) {
+        const struct gw_attach_msg msg = {.step = GW_ATTACH_ASK, .number = i};
+        gw_attach_encode(&msg, bytes + i * GW_ATTACH_SIZE);
+    }
+    throw_train(f, bytes, 2 * GW_ATTACH_SIZE, GW_ATTACH_SIZE);
+    assert_int_equal(gw_datapath_receive(f->udp, 0, &train, f->error), 1);
+    assert_int_equal(train.controls, 2);
+    assert_int_equal(train.length, GW_ATTACH_SIZE);
+    assert_memory_equal(train.control, bytes, 2 * GW_ATTACH_SIZE);
+    assert_int_equal(gw_datapath_stats(f->udp)->malformed, 0);
+    throw_train(f, bytes, sizeof(bytes) - 1, GW_ATTACH_SIZE);
+    assert_int_equal(gw_datapath_receive(f->udp, 0, &train, f->error), 1);
+    assert_int_equal(train.controls, GW_DATAPATH_CONTROLS_MAX);
+    assert_memory_equal(train.control, bytes, GW_DATAPATH_CONTROLS_MAX * GW_ATTACH_SIZE);
+    assert_int_equal(gw_datapath_stats(f->udp)->malformed, 3);
+}
+
+/* All of them reach the owner of the loop. */
+static void loop_turn__hands_on_control_that_comes_as_one(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t bytes[2 * GW_ATTACH_SIZE];
+    const uint8_t *taken;
+    struct gw_sock_addr from;
+    for (uint32_t i = 0; i < 2; i++)
+        gw_attach_encode(&(struct gw_attach_msg){.step = GW_ATTACH_ASK, .number = i},
+                         bytes + i * GW_ATTACH_SIZE);
+    throw_train(f, bytes, sizeof(bytes), GW_ATTACH_SIZE);
+    assert_int_equal(gw_loop_turn(f->loop, gw_loop_now(f->loop) + PATIENCE, f->error), 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(gw_loop_take_foreign(f->loop, &taken, &from), GW_ATTACH_SIZE);
+        assert_memory_equal(taken, bytes + i * GW_ATTACH_SIZE, GW_ATTACH_SIZE);
+    }
+    assert_int_equal(gw_loop_take_foreign(f->loop, &taken, &from), 0);
+}
+
 /* Two packets that share a payload leave in one train, each with its own header. */
 static void udp_send__gives_each_packet_its_header(void **state)
 {
@@ -348,6 +416,8 @@ int main(void)
         TEST(udp_run__passes_on_the_rest),
         TEST(udp_send__counts_whom_it_cannot_send_to),
         TEST(udp_send__gives_each_packet_its_header),
+        TEST(udp_receive__takes_control_that_comes_as_one),
+        TEST(loop_turn__hands_on_control_that_comes_as_one),
         TEST(udp_run__answers_through_the_socket),
         TEST(udp_run__survives_an_empty_pool),
         TEST(loop_turn__sleeps_until_the_deadline),

@@ -355,7 +355,7 @@ static int receive(struct gw_datapath *datapath, gw_time now, struct gw_datapath
     (void)error;
     memory->taken = waiting != 0;
     train->count = 0;
-    train->length = 0;
+    train->controls = 0;
     if (!waiting)
         return 0;
     const struct gw_inbox_item *first = gw_inbox_at(&memory->inbox, 0);
@@ -369,6 +369,7 @@ static int receive(struct gw_datapath *datapath, gw_time now, struct gw_datapath
             return 1;
         }
         train->control = first->bytes;
+        train->controls = 1;
         train->length = first->length;
         train->from = first->from;
         return 1;

@@ -154,13 +154,15 @@ static void lose(struct gw_loop *loop, struct gw_pkt **pkts, uint32_t count)
         gw_pkt_release(loop->cfg.pool, pkts[i]);
 }
 
-/* Keeps a datagram of the attach protocol for the owner. */
+/* Keeps datagrams of the attach protocol for the owner. */
 static void take_foreign(struct gw_loop *loop, const struct gw_datapath_train *train)
 {
-    struct gw_loop_foreign *foreign = &loop->foreign[loop->foreign_count++];
-    memcpy(foreign->bytes, train->control, train->length);
-    foreign->length = train->length;
-    foreign->from = train->from;
+    for (uint32_t i = 0; i < train->controls; i++) {
+        struct gw_loop_foreign *foreign = &loop->foreign[loop->foreign_count++];
+        memcpy(foreign->bytes, train->control + i * train->length, train->length);
+        foreign->length = train->length;
+        foreign->from = train->from;
+    }
 }
 
 uint32_t gw_loop_take_foreign(struct gw_loop *loop, const uint8_t **bytes,
@@ -227,8 +229,7 @@ static int receive(struct gw_loop *loop, gw_time now, char *error)
         count++;
         if (train.count)
             loop->received += train.count * ((train.pkts[0]->q.size + FRAME - 1) / FRAME);
-        if (train.length)
-            take_foreign(loop, &train);
+        take_foreign(loop, &train);
         gw_permits_sift(&loop->permits, &train, loop->cfg.pool);
         take_in(loop, &train, now);
     }

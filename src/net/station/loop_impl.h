@@ -52,7 +52,7 @@ struct gw_loop {
     struct gw_directs directs; /* of ports; of GW_LOOP_PORT_NONE: for what comes from neighbours */
     struct gw_directs jobs;    /* of jobs, whatever the port */
     bool has_locals;           /* neighbours send to addresses of this thread that have ways */
-    struct gw_loop_foreign foreign[GW_LOOP_RX_TRAINS];
+    struct gw_loop_foreign foreign[GW_LOOP_RX_TRAINS * GW_DATAPATH_CONTROLS_MAX];
     uint32_t foreign_count, foreign_taken;
     uint32_t received; /* frames of 1500 bytes, since it rested */
     struct gw_yield yield;

@@ -192,10 +192,22 @@ static bool may_come_by(const struct gw_udp_group *group, const uint8_t *bytes)
     return group ? is_probe && gw_attach_cookie_of(bytes) == group->cookie : !is_probe;
 }
 
+/* The system may have joined several, which one end sent at the same moment. */
+static void take_control(struct gw_udp *udp, const struct arrival *arrival, uint32_t length,
+                         struct gw_datapath_train *train)
+{
+    uint32_t whole = arrival->bytes / length;
+    train->controls = whole < GW_DATAPATH_CONTROLS_MAX ? whole : GW_DATAPATH_CONTROLS_MAX;
+    linearise(udp, train->controls * length);
+    train->control = udp->rx.linear;
+    train->length = length;
+    train->from = udp->rx.from;
+    udp->base.stats.malformed += (arrival->bytes + length - 1) / length - train->controls;
+}
+
 /* Sorts out what the first header says: packets of a neighbour, attach protocol, or neither. */
 static bool classify(struct gw_udp *udp, struct arrival *arrival, struct gw_datapath_train *train)
 {
-    struct gw_udp_rx *rx = &udp->rx;
     uint32_t length = arrival->bytes < arrival->segment ? arrival->bytes : arrival->segment;
     uint32_t count = (arrival->bytes + arrival->segment - 1) / arrival->segment;
     const uint8_t *hdr = place_bytes(udp, 0);
@@ -207,10 +219,7 @@ static bool classify(struct gw_udp *udp, struct arrival *arrival, struct gw_data
             udp->base.stats.malformed += count;
             return false;
         }
-        linearise(udp, length);
-        train->control = rx->linear;
-        train->length = length;
-        train->from = rx->from;
+        take_control(udp, arrival, length, train);
         return false;
     }
     arrival->cookie = gw_wire_cookie(hdr);
@@ -289,7 +298,7 @@ int gw_udp_receive(struct gw_datapath *datapath, gw_time now, struct gw_datapath
     struct gw_udp_rx *rx = &udp->rx;
     struct arrival arrival = {0};
     train->count = 0;
-    train->length = 0;
+    train->controls = 0;
     int result = receive(udp, &arrival, error);
     if (result <= 0)
         return result;

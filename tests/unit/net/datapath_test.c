@@ -312,6 +312,7 @@ static void tells_control_from_noise(const struct gw_datapath_ops *ops)
         gw_datapath_send_control(from->datapath, &address, bytes, sizeof(bytes));
         assert_int_equal(gw_datapath_receive(to->datapath, 0, &to->train, pair->error), 1);
         assert_int_equal(to->train.count, 0);
+        assert_int_equal(to->train.controls, 1);
         assert_int_equal(to->train.length, sizeof(bytes));
         assert_memory_equal(to->train.control, bytes, sizeof(bytes));
         assert_true(gw_sock_addr_is_same(&to->train.from, gw_datapath_address(from->datapath)));
@@ -322,7 +323,7 @@ static void tells_control_from_noise(const struct gw_datapath_ops *ops)
     gw_attach_encode(&(struct gw_attach_msg){.step = GW_ATTACH_PROBE}, bytes);
     gw_datapath_send_control(a->datapath, gw_datapath_address(b->datapath), bytes, sizeof(bytes));
     assert_int_equal(receive_seqs(pair, b, NULL), 0);
-    assert_int_equal(b->train.length, 0);
+    assert_int_equal(b->train.controls, 0);
     assert_int_equal(stats->malformed, 1); /* a probe goes to groups */
     memset(bytes, 0x55, sizeof(bytes));
     gw_datapath_send_control(a->datapath, gw_datapath_address(b->datapath), bytes, sizeof(bytes));

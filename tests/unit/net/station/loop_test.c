@@ -99,7 +99,7 @@ static int datapath_receive(struct gw_datapath *datapath, gw_time now,
     train->peer = stub->arrives_from;
     train->count = 1;
     train->pkts[0] = stub->arrives;
-    train->length = 0;
+    train->controls = 0;
     stub->arrives = NULL;
     return 1;
 }
