@@ -14,10 +14,18 @@ static bool is_servers(uint8_t op)
     return op < GW_JOB_OPS && op != GW_JOB_INSTALLED && !is_workers(op);
 }
 
+/* Whether values would be served before everybody's, as control is. */
+static bool poses_as_control(const struct gw_pkt *pkt)
+{
+    bool has_values =
+        pkt->q.kind == GW_PKT_DATA || pkt->q.kind == GW_PKT_GRAD || pkt->q.kind == GW_PKT_PARAM;
+    return has_values && pkt->q.class == GW_CLASS_CONTROL && !(pkt->q.flags & GW_PKT_TRIMMED);
+}
+
 /* Slots have no server: results are made by switches. */
 bool gw_permit_allows(const struct gw_permit *permit, const struct gw_pkt *pkt)
 {
-    if (pkt->src != permit->address)
+    if (pkt->src != permit->address || poses_as_control(pkt))
         return false;
     bool is_rank = permit->job != 0;
     switch (pkt->q.kind) {

@@ -100,6 +100,30 @@ static void permit__leaves_flows_alone_and_links_to_none(void **state)
     assert_false(allows(&server, GW_PKT_PAUSE, JOB, 0));
 }
 
+/* Control is served before all else: values do not travel so, unless a switch has cut them off. */
+static void permit__lets_no_values_pose_as_control(void **state)
+{
+    (void)state;
+    static const struct {
+        const struct gw_permit *permit;
+        enum gw_pkt_kind kind;
+    } values[] = {{&rank, GW_PKT_DATA},
+                  {&server, GW_PKT_DATA},
+                  {&rank, GW_PKT_GRAD},
+                  {&server, GW_PKT_PARAM}};
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+        for (uint32_t class = 0; class <= GW_CLASS_CONTROL; class ++) {
+            struct gw_pkt pkt = pkt_of(values[i].permit, values[i].kind, JOB, 0);
+            pkt.q.class = class;
+            assert_int_equal(gw_permit_allows(values[i].permit, &pkt), class != GW_CLASS_CONTROL);
+            pkt.q.flags = GW_PKT_TRIMMED;
+            assert_true(gw_permit_allows(values[i].permit, &pkt));
+        }
+    struct gw_pkt ack = pkt_of(&rank, GW_PKT_ACK, 7, 0);
+    ack.q.class = GW_CLASS_CONTROL;
+    assert_true(gw_permit_allows(&rank, &ack));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -108,6 +132,7 @@ int main(void)
         cmocka_unit_test(permit__tells_workers_from_servers),
         cmocka_unit_test(permit__announces_bursts_of_its_job),
         cmocka_unit_test(permit__leaves_flows_alone_and_links_to_none),
+        cmocka_unit_test(permit__lets_no_values_pose_as_control),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
