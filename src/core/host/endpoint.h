@@ -62,6 +62,8 @@ struct gw_endpoint_cfg {
     gw_time ack_delay;          /* longest time that an ACK is held back when ack_every > 1 */
     uint32_t ack_entropies;     /* ACKs and NACKs of a flow carry so many in turn, up to
                                    GW_ACK_ENTROPIES_MAX; 0: random ones */
+    gw_time pace_late;          /* a paced flow makes good for so much of the time that it is asked
+                                   too late; 0: its driver is never late */
     bool resend_over;           /* a lost packet is sent again while less than the window is in
                                    flight; else it must fit into it, as a new one must */
     bool ack_holes;             /* what arrives above a hole, or fills one, is acknowledged at once

@@ -176,6 +176,7 @@ void gw_flow_tx_hold(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time no
     while (!gw_tx_list_is_empty(flow->records, gw_tx_flight_head(ep)))
         take_back(ep, flow, gw_tx_list_first(flow->records, gw_tx_flight_head(ep)));
     flow->is_held = true;
+    flow->waits_for_pace = false;
     flow->unpaid = 0;
     flow->pace_at = gw_time_add(now, (flow->path.brtt >> HOLD_SHIFT_FIRST) << flow->holds);
     flow->holds += flow->holds < HOLD_SHIFT_MAX;

@@ -138,8 +138,12 @@ void gw_flow_tx_wake(struct gw_endpoint *ep, struct gw_tx_flow *flow, gw_time no
     bool waits = is_early(flow, now);
     if (waits)
         gw_egress_leave(ep, &flow->sender);
-    if (flow->sender.in_ring || !window_allows(ep, flow))
+    if (flow->sender.in_ring)
         return;
+    if (!window_allows(ep, flow)) {
+        flow->waits_for_pace = false;
+        return;
+    }
     if (waits) {
         gw_endpoint_arm_by(ep, gw_tx_index(ep, flow), flow->pace_at);
         return;
@@ -258,6 +262,17 @@ static bool must_ask(const struct gw_endpoint *ep, struct gw_tx_flow *flow, uint
     return true;
 }
 
+/* A paced flow has sent a packet: when the next one may leave. */
+static void take_pace(const struct gw_endpoint *ep, struct gw_tx_flow *flow, uint32_t size,
+                      gw_time now)
+{
+    gw_time late = flow->waits_for_pace ? now - flow->pace_at : 0;
+    if (late > ep->cfg.pace_late)
+        late = ep->cfg.pace_late;
+    flow->pace_at = gw_time_add(now - late, gw_serialisation(flow->pace, size));
+    flow->waits_for_pace = window_allows(ep, flow);
+}
+
 /* The next packet of a flow that can send; NULL when the pool is empty (a timer tries again). */
 static struct gw_pkt *tx_emit(struct gw_endpoint *ep, struct gw_sender *sender, gw_time now)
 {
@@ -289,8 +304,7 @@ static struct gw_pkt *tx_emit(struct gw_endpoint *ep, struct gw_sender *sender, 
     if (flow->data)
         gw_sender_fill(ep, pkt, flow->data + (uint64_t)seq * flow->path.mtu, len);
     if (flow->pace) {
-        gw_time gap = gw_serialisation(flow->pace, pkt->q.size);
-        flow->pace_at = gw_time_add(now, gap);
+        take_pace(ep, flow, pkt->q.size, now);
         gw_endpoint_arm_by(ep, index, flow->pace_at);
     }
     if (ep->cfg.ack_every > 1 && must_ask(ep, flow, len))

@@ -69,8 +69,9 @@ struct gw_tx_flow {
     gw_time rto;     /* loss->period(), cached */
     gw_time pace_at; /* earliest time of the next packet when paced or held */
     gw_byte_time pace;
-    uint32_t credit; /* packets that the receiver has granted; UINT32_MAX: it need not */
-    uint32_t unpaid; /* packets that may leave before credit */
+    bool waits_for_pace; /* and for nothing else, since pace_at was set */
+    uint32_t credit;     /* packets that the receiver has granted; UINT32_MAX: it need not */
+    uint32_t unpaid;     /* packets that may leave before credit */
     uint16_t generation;
     uint32_t id;
     uint32_t peer;

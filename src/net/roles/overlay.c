@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/pacer.h"
 #include "net/node_memory.h"
 
 enum {
@@ -170,6 +171,7 @@ int gw_overlay_endpoint_open(struct gw_endpoint_cfg *cfg, struct gw_endpoint **e
     cfg->early_packets = GW_EARLY_PACKETS; /* 190 KB at MTU 1500 */
     cfg->ack_every = GW_OVERLAY_ACK_EVERY;
     cfg->ack_delay = GW_OVERLAY_HOST_TIME;
+    cfg->pace_late = GW_PACER_LATE_MAX;
     cfg->ack_holes = cfg->ack_entropies <= 1; /* what is sent by one path comes in its order */
     cfg->train = gw_overlay_train(cfg->hdr, cfg->mtu);
     cfg->lends = true; /* the loop hands trains over at once */
