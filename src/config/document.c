@@ -105,6 +105,8 @@ static int convert(struct gw_document *document, struct fy_node *node, struct gw
     if (!node || fy_node_is_scalar(node)) {
         size_t length = 0;
         const char *text = node ? fy_node_get_scalar(node, &length) : NULL;
+        if (text && memchr(text, '\0', length))
+            return gw_document_error(document, value, GW_ERR_INVALID, "there is a NUL in it");
         gw_doc_value_set_text(value, text ? text : "", text ? length : 0);
         return GW_OK;
     }
@@ -195,6 +197,8 @@ static int read_file(struct gw_document *document, char **text, size_t *length)
     if (*length > FILE_SIZE_MAX)
         return gw_document_error(document, NULL, GW_ERR_RANGE, "larger than %d bytes",
                                  FILE_SIZE_MAX);
+    if (memchr(*text, '\0', *length)) /* where the parser would take the text to end */
+        return gw_document_error(document, NULL, GW_ERR_INVALID, "no text: there is a NUL byte");
     return GW_OK;
 }
 
