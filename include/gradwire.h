@@ -55,7 +55,7 @@ enum gradwire_error {
     GRADWIRE_ERR_TIMED_OUT = -4,   /* no progress for deadline_ms */
     GRADWIRE_ERR_PEER = -5,        /* a worker, server or switch is lost, or refuses */
     GRADWIRE_ERR_OVERFLOW = -6,    /* a result of integers does not fit their type */
-    GRADWIRE_ERR_UNSUPPORTED = -7, /* of earlier versions; no call returns it */
+    GRADWIRE_ERR_UNSUPPORTED = -7, /* of the Python package: it has no such call */
     GRADWIRE_ERR_CLOSED = -8,      /* an earlier failure has ended the job */
     GRADWIRE_ERR_FORKED = -9,      /* called in a child of the process that opened the job */
     GRADWIRE_ERR_BUSY = -10,       /* GRADWIRE_CALLS_MAX calls are in work: wait for one */
