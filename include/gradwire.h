@@ -103,7 +103,7 @@ enum gradwire_via {
 /*
  * What a process brings to the job. Equal on all ranks, but for `rank`, `bind`, `spin_us` and
  * `multicast`. Texts are copied by gradwire_open(). NULL or 0 is the default of what may be left
- * out.
+ * out; but `via` 0 is ina, and with `spin_us` 0 nobody looks.
  */
 struct gradwire_options {
     size_t size;           /* of this structure, as gradwire_options_init() was told */
@@ -123,7 +123,7 @@ struct gradwire_options {
                               there must be; all daemons of the job must have `authenticate: yes` */
     enum gradwire_via via; /* of calls that do not say */
     uint32_t deadline_ms;  /* 30000 */
-    uint32_t values;       /* elements per fragment: 62, 352 or 2048, as the MTU allows; 352 */
+    uint32_t values;       /* elements per fragment, 16 to 16000, as the MTU allows; 352 */
     uint32_t window;   /* fragments on their way, a power of two up to 2048, where this rank adds
                           up; 0: 512 or fewer, as many as fit its caches with those of all */
     const char *cc;    /* congestion control of flows: "smartt" */
@@ -261,9 +261,10 @@ GRADWIRE_API const char *gradwire_version(void);
 
 /*
  * Fills `options` with defaults and what the environment says: GRADWIRE_JOIN, _SERVER, _SWITCH,
- * _JOB, _BIND, _KEY_FILE, _VIA, _ANNOUNCE, _SIGNALS; rank and world of torchrun (RANK, WORLD_SIZE,
- * and MASTER_ADDR with MASTER_PORT + 1 as `join`), mpirun (OMPI_COMM_WORLD_*, PMI_*) or srun
- * (SLURM_PROCID, SLURM_NTASKS). `size` is sizeof(*options).
+ * _JOB, _BIND, _KEY_FILE, _INSECURE_KEY_FILE (anything is 1), _VIA, _ANNOUNCE, _SIGNALS, _SPIN,
+ * _MULTICAST, _THREADS; rank and world of torchrun (RANK, WORLD_SIZE, and MASTER_ADDR with
+ * MASTER_PORT + 1 as `join`), mpirun (OMPI_COMM_WORLD_*, PMI_*) or srun (SLURM_PROCID,
+ * SLURM_NTASKS). `size` is sizeof(*options).
  */
 GRADWIRE_API void gradwire_options_init(struct gradwire_options *options, size_t size);
 
