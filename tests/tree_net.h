@@ -91,12 +91,6 @@ void gw_tree_net_open(struct gw_tree_net *net);
  * way, and switches may know no job. */
 void gw_tree_net_close(struct gw_tree_net *net);
 
-/* Switch that all others are below. */
-static inline uint32_t gw_tree_net_root(const struct gw_tree_net *net)
-{
-    return net->switch_count - 1;
-}
-
 static inline uint32_t gw_tree_net_address(const struct gw_tree_net *net, uint32_t host)
 {
     return net->cfg.first_address + host;

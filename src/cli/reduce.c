@@ -101,11 +101,6 @@ void gw_reduce_options_init(struct gradwire_options *defaults)
         defaults->via = GRADWIRE_VIA_INA;
 }
 
-const char *gw_reduce_via_name(enum gradwire_via via)
-{
-    return via_names[via];
-}
-
 static error_t parse_via(const char *text, struct gw_reduce_args *args)
 {
     args->is_send = strcmp(text, "send") == 0;

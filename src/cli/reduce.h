@@ -44,9 +44,6 @@ int gw_reduce_print(const struct gw_reduce_report *report, bool json);
 /* Fills them as the library does; but one way, ina, is what a command takes by default. */
 void gw_reduce_options_init(struct gradwire_options *defaults);
 
-/* Name of a way. */
-const char *gw_reduce_via_name(enum gradwire_via via);
-
 /*
  * The largest error that the sum of `workers` numbers may have whose absolute values add up to
  * `magnitude` at most (docs/numbers.md).

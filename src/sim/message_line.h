@@ -16,10 +16,6 @@
 #include "sim/message_books.h"
 #include "workload/job_worth.h"
 
-enum {
-    GW_SIM_LANES_MAX = 64,
-};
-
 struct gw_sim_line_message {
     uint32_t tag;
     uint64_t bytes;

@@ -33,11 +33,6 @@ static inline bool is_rooted(const struct ask *ask)
     return ask->kind == GW_COLL_BROADCAST || ask->kind == GW_COLL_REDUCE;
 }
 
-static inline bool ask_combines(const struct ask *ask)
-{
-    return ask->kind != GW_COLL_ALLGATHER && ask->kind != GW_COLL_BROADCAST;
-}
-
 /* Bytes from one worker's part to the next one's. */
 static inline uint64_t stride_of(const struct model *m, const struct ask *ask)
 {

@@ -184,7 +184,6 @@ static void endpoint_input(struct gw_node *node, uint16_t port, struct gw_pkt **
                 i += app_input(ep, pkts + i, count - i, now) - 1;
                 continue;
             case GW_PKT_ACK:
-                ep->stats.acks_received++;
                 gw_flow_tx_ack(ep, pkt, now);
                 break;
             case GW_PKT_NACK:

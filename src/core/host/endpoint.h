@@ -177,7 +177,7 @@ struct gw_endpoint_stats {
     uint64_t data_received; /* duplicates included */
     uint64_t progress;      /* data that was taken in, and ACKs of flows under way: nothing that a
                                stranger sends */
-    uint64_t acks_sent, acks_received;
+    uint64_t acks_sent;
     uint64_t nacks_sent, nacks_received;
     uint64_t credits_sent, credits_received;
     uint64_t retransmits;
