@@ -4,7 +4,6 @@
  * 0 prints a JSON object; every rank checks every byte of the last repeat. bench/collectives runs
  * it.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

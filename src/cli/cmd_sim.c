@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "base/units.h"
 #include "cli/cli.h"
 #include "cli/option.h"
 #include "cli/report.h"

@@ -1,7 +1,6 @@
 /* Sections of a file, read and written by table; see schema.h. */
 #include "config/schema.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"

@@ -5,7 +5,6 @@
  */
 #include "core/codec.h"
 
-#include <stddef.h>
 #include <string.h>
 
 #include "base/error.h"

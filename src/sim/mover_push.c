@@ -21,7 +21,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/assert.h"
 #include "base/error.h"
 #include "sim/message_line.h"
 #include "sim/notices.h"

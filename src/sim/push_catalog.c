@@ -2,7 +2,6 @@
 #include "sim/push_catalog.h"
 
 #include "base/assert.h"
-#include "core/layers.h"
 #include "topo/memory.h"
 
 struct gw_sim_ware *gw_sim_wares_open(const struct gw_sim_job *job)

@@ -4,8 +4,6 @@
  */
 #include "sim/sample.h"
 
-#include <stdlib.h>
-
 #include "sim/jobs.h"
 #include "topo/memory.h"
 

@@ -1,7 +1,6 @@
 /*
  * Background: long-lived flows that the run does not wait for, between given or random pairs.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"

@@ -6,7 +6,6 @@
  * models are several entries of a workload's list.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/error.h"
 #include "base/index_list.h"
 #include "base/map.h"
 #include "base/prng.h"
