@@ -1,7 +1,7 @@
 /*
  * BBR: sends at the rate that the bottleneck was seen to deliver (Cardwell et al., BBR:
  * Congestion-Based Congestion Control, ACM Queue 2016), in the form in which the authors of
- * SMaRTT-REPS compare with it.
+ * SMaRTT-REPS compare with it (section 4).
  *
  * The base RTT is known, so there is no minimum filter and no PROBE_RTT; the window is constant and
  * the pacer alone limits the flow. STARTUP raises the rate until three base RTTs in a row bring

@@ -8,10 +8,10 @@
  * back to a path that is broken.
  *
  * The signal `delay` is the simpler rule of the htsim simulator (swift.cpp), which SMaRTT-REPS is
- * compared with: the flow moves when no packet has met Swift's target delay for a random time of
- * `interval` to interval + 2 smoothed RTTs; before the first such packet, which can be long in
- * coming where all flows start at once, for `first`. Beyond that simulator: a trim looks at the
- * clock too, since there may be no ACK that does.
+ * compared with (section 4.1): the flow moves when no packet has met Swift's target delay for a
+ * random time of `interval` to interval + 2 smoothed RTTs; before the first such packet, which can
+ * be long in coming where all flows start at once, for `first`. Beyond that simulator: a trim looks
+ * at the clock too, since there may be no ACK that does.
  *
  * With either, a timeout moves the flow at once; a window that is lost times out packet by packet,
  * and is one reason to move.

@@ -1,6 +1,6 @@
 /*
  * Oblivious packet spraying: a new entropy for every packet or train, at random (Dixit et al.,
- * INFOCOM 2013) or in turn, from a random one on.
+ * INFOCOM 2013, in SMaRTT-REPS, section 4.1) or in turn, from a random one on.
  *
  * Invariant: feedback never changes a choice.
  */
