@@ -48,6 +48,14 @@ static int audit_ports(struct gw_sim *sim, uint32_t place)
     return notice ? audit_notices(sim, notice, self->name) : GW_OK;
 }
 
+/* How often a node found no packet to send. */
+static uint64_t pool_empty(const struct gw_sim_node *node)
+{
+    return node->endpoint ? gw_endpoint_stats(node->endpoint)->pool_empty
+           : node->sw     ? gw_switch_stats(node->sw)->copies_lost
+                          : 0;
+}
+
 int gw_sim_audit(struct gw_sim *sim)
 {
     uint64_t hops = 0, arrivals = 0, lost = 0, copies = 0, changed = 0, messages = 0, wrong = 0;
@@ -64,8 +72,7 @@ int gw_sim_audit(struct gw_sim *sim)
         messages += sim->parts[p].changed_messages;
     }
     for (uint32_t place = 0; place < sim->node_count; place++)
-        if (sim->nodes[place].endpoint)
-            starved += gw_endpoint_stats(sim->nodes[place].endpoint)->pool_empty;
+        starved += pool_empty(&sim->nodes[place]);
     uint64_t accounted = arrivals + lost + gw_sim_calendar_under_way(sim);
     if (hops + copies != accounted)
         return broken(sim, "packets sent = arrived + lost + under way", "links", hops + copies,
@@ -143,8 +150,7 @@ void gw_sim_audit_crash(struct gw_sim *sim, uint32_t place)
     const struct gw_sim_node *node = &sim->nodes[place];
     if (!sim->error)
         sim->error = audit_ports(sim, place);
-    if (node->endpoint)
-        sim->past_pool_empty += gw_endpoint_stats(node->endpoint)->pool_empty;
+    sim->past_pool_empty += pool_empty(node);
     add_node(&sim->past, sim, node);
 }
 

@@ -193,7 +193,7 @@ struct gw_sim {
 
     struct gw_sim_totals past; /* counters of core nodes that crashed */
     struct gw_notice_totals past_notices;
-    uint64_t past_pool_empty;       /* the endpoints' among them */
+    uint64_t past_pool_empty;       /* how often they found no packet to send */
     struct gw_finish finish;        /* of messages that may lose a part */
     uint64_t **important;           /* per flow: its important packets, while it runs; NULL: all
                                        packets of any flow are worth the same */
