@@ -66,20 +66,35 @@ static struct gw_asked_entry *claim(struct gw_asked *asked)
     return oldest;
 }
 
-void gw_asked_note(struct gw_asked *asked, uint32_t job, uint32_t server, gw_time now)
+void gw_asked_note(struct gw_asked *asked, uint32_t job, uint32_t server, bool joins, gw_time now)
 {
     struct gw_asked_entry *entry = find(asked, job);
     if (!entry) {
         entry = claim(asked);
+        entry->is_over = false;
         int code = gw_map_put(&asked->map, job, (uint32_t)(entry - asked->entries));
         GW_ASSERT(code == GW_OK); /* it has room for as many as the table */
         entry->tenant = gw_tenants_of(asked->tenants, job);
-    } else if (entry->server != server && now - entry->heard < asked->idle) {
+    } else if (entry->server != server && !entry->is_over && now - entry->heard < asked->idle) {
         return;
     }
+    entry->is_over = entry->is_over && entry->server == server && !joins;
     entry->heard = now;
     entry->job = job;
     entry->server = server;
+}
+
+void gw_asked_end(struct gw_asked *asked, uint32_t job)
+{
+    struct gw_asked_entry *entry = find(asked, job);
+    if (entry)
+        entry->is_over = true;
+}
+
+void gw_asked_gone(struct gw_asked *asked, uint32_t server)
+{
+    for (uint32_t i = 0; i < asked->count; i++)
+        asked->entries[i].is_over |= asked->entries[i].server == server;
 }
 
 bool gw_asked_is(const struct gw_asked *asked, uint32_t job, uint32_t server)

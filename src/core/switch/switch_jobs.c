@@ -89,7 +89,7 @@ bool gw_switch_jobs_pass(struct gw_switch_jobs *jobs, struct gw_pkt *pkt,
     if (pkt->agg_flags == GW_JOB_JOIN && !join(jobs, pkt, way->is_edge, way->spreads))
         return false;
     if (jobs->aggregate) {
-        gw_asked_note(&jobs->asked, pkt->flow, pkt->dst, now);
+        gw_asked_note(&jobs->asked, pkt->flow, pkt->dst, pkt->agg_flags == GW_JOB_JOIN, now);
         gw_askers_note(&jobs->askers, pkt->flow, pkt->src);
     }
     return true;
@@ -291,9 +291,20 @@ bool gw_switch_jobs_input(struct gw_switch_jobs *jobs, struct gw_pkt *pkt, gw_ti
     if (pkt->agg_flags == GW_JOB_INSTALL)
         return install(jobs, pkt, now);
     struct gw_switch_job *job = job_find(jobs, pkt->flow);
-    if (job && job->server == pkt->src && !is_stale(job, pkt))
+    if (job && job->server == pkt->src && !is_stale(job, pkt)) {
         job_drop(jobs, job);
+        gw_asked_end(&jobs->asked, pkt->flow);
+    }
     return answer(jobs, pkt, GW_JOB_OK, 0);
+}
+
+void gw_switch_jobs_server_gone(struct gw_switch_jobs *jobs, uint32_t server)
+{
+    gw_asked_gone(&jobs->asked, server);
+    /* Downwards: what takes the place of a dropped one has been looked at. */
+    for (uint32_t i = jobs->count; i-- > 0;)
+        if (jobs->jobs[i].server == server)
+            job_drop(jobs, &jobs->jobs[i]);
 }
 
 uint32_t gw_switch_jobs_expire(struct gw_switch_jobs *jobs, gw_time now)

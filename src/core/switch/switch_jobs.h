@@ -60,6 +60,10 @@ bool gw_switch_jobs_pass(struct gw_switch_jobs *jobs, struct gw_pkt *pkt,
  */
 bool gw_switch_jobs_input(struct gw_switch_jobs *jobs, struct gw_pkt *pkt, gw_time now);
 
+/* A host has gone: of what it was the server another one may be, and what comes back is installed
+ * again. */
+void gw_switch_jobs_server_gone(struct gw_switch_jobs *jobs, uint32_t server);
+
 /* Adds what a tenant has of the places for jobs, and of the stage. */
 void gw_switch_jobs_use(const struct gw_switch_jobs *jobs, uint32_t who, struct gw_tenant_use *use);
 

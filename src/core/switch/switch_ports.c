@@ -71,8 +71,19 @@ void gw_switch_set_group(struct gw_switch *sw, uint16_t port, uint16_t group, gw
     gw_switch_queue_clear(&sw->queue, before, now); /* nobody hears it; the next may be others */
 }
 
+/* Who hung on the port is no job's server any more. */
+static void forget_servers(struct gw_switch *sw, uint16_t port)
+{
+    uint32_t at = 0;
+    for (const struct gw_learned_entry *entry; (entry = gw_learned_next(&sw->learned, &at));)
+        if (entry->port == port)
+            gw_switch_jobs_server_gone(&sw->jobs, entry->address);
+}
+
 void gw_switch_close_port(struct gw_switch *sw, uint16_t port, gw_time now)
 {
+    if (sw->classify.learned && sw->links[port].is_edge)
+        forget_servers(sw, port);
     if (sw->classify.learned)
         gw_learned_forget(&sw->learned, port);
     sw->links[port].is_edge = false;
