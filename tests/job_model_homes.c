@@ -149,6 +149,6 @@ void gw_job_model_home_beat(struct gw_job_model *m, uint32_t number)
     for (uint32_t rank = 0; home->is_up && rank < m->cfg->world; rank++)
         for (uint32_t shard = 0; shard < GW_JOB_MODEL_SHARDS; shard++)
             if (gw_job_model_is_up(&m->actors[rank]))
-                gw_coordinator_hear(home->coordinators[shard], gw_job_model_address(m, rank),
+                gw_coordinator_hear(home->coordinators[shard], rank, gw_job_model_address(m, rank),
                                     gw_job_model_now(m));
 }

@@ -11,6 +11,8 @@
 
 enum {
     CLOSING_TRIES = 5, /* switches that hear none of them forget the job when it is idle */
+    FAST_TRIES = 5,    /* of anything; then each pause is twice the one before, up to */
+    PAUSES_MAX = 5,    /* so many times: who does not answer may not exist */
 };
 
 /* The one place where what a packet says is looked at before it is used: whether it can come from
@@ -82,6 +84,14 @@ static bool find_silent(struct gw_coordinator *co, gw_time now)
     return false;
 }
 
+/* The time until what was not answered is said again. */
+static gw_time pause(struct gw_coordinator *co)
+{
+    uint32_t doublings = co->tries > FAST_TRIES ? co->tries - FAST_TRIES : 0;
+    co->tries++;
+    return co->cfg.retry << (doublings < PAUSES_MAX ? doublings : PAUSES_MAX);
+}
+
 /* Repeats what was not answered; returns the time until the next look. */
 static gw_time repeat(struct gw_coordinator *co)
 {
@@ -112,7 +122,10 @@ static gw_time repeat(struct gw_coordinator *co)
         }
         for (uint32_t rank = 0; rank < co->cfg.world; rank++)
             is_settled &= co->seats[rank].state != GW_SEAT_IN || co->seats[rank].is_ready;
-        return is_settled ? co->cfg.beat : co->cfg.retry;
+        if (!is_settled)
+            return pause(co);
+        co->tries = 0;
+        return co->cfg.beat;
     }
     return next;
 }
@@ -178,13 +191,16 @@ void gw_coordinator_fini(struct gw_coordinator *co)
     gw_app_detach(&co->app);
 }
 
-void gw_coordinator_hear(struct gw_coordinator *co, uint32_t address, gw_time at)
+static bool sits(const struct gw_coordinator *co, uint32_t rank, uint32_t address)
 {
-    for (uint32_t rank = 0; rank < co->cfg.world; rank++) {
-        struct gw_seat *seat = &co->seats[rank];
-        if (!gw_seat_is_vacant(seat) && seat->address == address && gw_time_before(seat->heard, at))
-            seat->heard = at;
-    }
+    return !gw_seat_is_vacant(&co->seats[rank]) && co->seats[rank].address == address;
+}
+
+void gw_coordinator_hear(struct gw_coordinator *co, uint32_t rank, uint32_t address, gw_time at)
+{
+    if (rank < co->cfg.world && sits(co, rank, address) &&
+        gw_time_before(co->seats[rank].heard, at))
+        co->seats[rank].heard = at;
 }
 
 void gw_coordinator_set_notice_path(struct gw_coordinator *co, const struct gw_notice_path *path)

@@ -70,10 +70,11 @@ int gw_coordinator_init(struct gw_coordinator **coordinator, void *memory,
 void gw_coordinator_fini(struct gw_coordinator *coordinator);
 
 /*
- * The worker at this address was alive at that time, as the caller knows by another way than the
- * job's packets: while a switch between is down, nobody is lost.
+ * The worker of this rank and address was alive at that time, as the caller knows by another way
+ * than the job's packets: while a switch between is down, nobody is lost.
  */
-void gw_coordinator_hear(struct gw_coordinator *coordinator, uint32_t address, gw_time at);
+void gw_coordinator_hear(struct gw_coordinator *coordinator, uint32_t rank, uint32_t address,
+                         gw_time at);
 
 /* What is known of the path now. The threshold of the job's bursts follows from what was known when
  * its first epoch began. */

@@ -350,10 +350,10 @@ enum gw_job_reason gw_registrar_come(struct gw_registrar *registrar,
     return GW_JOB_OK;
 }
 
-void gw_registrar_hear(struct gw_registrar *registrar, uint32_t address, gw_time at, gw_time now)
+void gw_registrar_hear(struct gw_registrar *registrar, uint32_t rank, uint32_t address, gw_time at,
+                       gw_time now)
 {
-    uint32_t rank = seat_of(registrar, address);
-    if (address == 0 || rank == registrar->cfg.world)
+    if (address == 0 || rank >= registrar->cfg.world || registrar->places[rank].address != address)
         return;
     struct gw_seat *seat = &registrar->seats[rank];
     if (gw_time_before(seat->heard, at))

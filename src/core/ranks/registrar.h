@@ -89,9 +89,10 @@ void gw_registrar_fini(struct gw_registrar *registrar);
 enum gw_job_reason gw_registrar_come(struct gw_registrar *registrar,
                                      const struct gw_registrar_rank *rank, gw_time now);
 
-/* The rank at this address was alive at `at`. With cfg.doubt this is to be said from time to time.
- */
-void gw_registrar_hear(struct gw_registrar *registrar, uint32_t address, gw_time at, gw_time now);
+/* The rank, which has this address, was alive at `at`. With cfg.doubt this is to be said from time
+ * to time. */
+void gw_registrar_hear(struct gw_registrar *registrar, uint32_t rank, uint32_t address, gw_time at,
+                       gw_time now);
 
 /*
  * The session of whoever had this address has ended; not if another one took its place. Returns

@@ -281,7 +281,8 @@ static enum gw_attach_reason take_in(struct gw_overlay_home *home,
 static void hear_own(const struct gw_overlay_home *home, gw_time now)
 {
     if (home->worker.is_there)
-        gw_overlay_server_hear(home->server, home->worker.job, home->worker.address, now, now);
+        gw_overlay_server_hear(home->server, home->worker.job, home->worker.rank,
+                               home->worker.address, now, now);
 }
 
 /* Tells the registrar of a job, if it is here, of a rank that has come. */
@@ -462,8 +463,8 @@ void gw_overlay_home_look(struct gw_overlay_home *home)
     struct gw_overlay_job_view view;
     gw_time now = gw_loop_now(loop_of(home));
     for (uint16_t peer = 0; next_worker(home, &peer, &worker);)
-        gw_overlay_server_hear(home->server, worker.said.job, worker.said.address, worker.heard_at,
-                               now);
+        gw_overlay_server_hear(home->server, worker.said.job, worker.said.rank, worker.said.address,
+                               worker.heard_at, now);
     hear_own(home, now);
     for (uint32_t i = 0; gw_overlay_server_view(home->server, i, &view); i++) {
         if (view.phase == GW_COORDINATOR_GATHERING && !has(home, view.job.job, 0, ANY_RANK))

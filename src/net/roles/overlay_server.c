@@ -355,14 +355,14 @@ void gw_overlay_server_poll(struct gw_overlay_server *server, gw_time now)
         }
 }
 
-void gw_overlay_server_hear(struct gw_overlay_server *server, uint32_t job, uint32_t address,
-                            gw_time at, gw_time now)
+void gw_overlay_server_hear(struct gw_overlay_server *server, uint32_t job, uint16_t rank,
+                            uint32_t address, gw_time at, gw_time now)
 {
     struct served *served = find(server, job);
     for (int i = 0; i < TWINS && served; i++)
-        gw_coordinator_hear(served->shards[i].coordinator, address, at);
+        gw_coordinator_hear(served->shards[i].coordinator, rank, address, at);
     if (served && served->registrar)
-        gw_registrar_hear(served->registrar, address, at, now);
+        gw_registrar_hear(served->registrar, rank, address, at, now);
 }
 
 void gw_overlay_server_set_path(struct gw_overlay_server *server, uint32_t job,

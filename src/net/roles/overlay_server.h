@@ -85,9 +85,9 @@ bool gw_overlay_server_is_over(const struct gw_overlay_server *server, uint32_t 
 /* Takes the events of its endpoint. */
 void gw_overlay_server_poll(struct gw_overlay_server *server, gw_time now);
 
-/* The job's worker at this address was alive at that time. */
-void gw_overlay_server_hear(struct gw_overlay_server *server, uint32_t job, uint32_t address,
-                            gw_time at, gw_time now);
+/* The job's worker of this rank and address was alive at that time. */
+void gw_overlay_server_hear(struct gw_overlay_server *server, uint32_t job, uint16_t rank,
+                            uint32_t address, gw_time at, gw_time now);
 
 /* What is known of the path between this server and the workers of the job now. */
 void gw_overlay_server_set_path(struct gw_overlay_server *server, uint32_t job,

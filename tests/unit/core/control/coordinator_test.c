@@ -438,13 +438,13 @@ static void coordinator_hear__keeps_a_seat(void **state)
     bench_open(&b);
     form(&b, 0);
     for (gw_time now = 0; now < 5 * LOST; now += LOST / 2) {
-        gw_coordinator_hear(b.coordinator, 1, now);
-        gw_coordinator_hear(b.coordinator, 2, now);
+        gw_coordinator_hear(b.coordinator, 0, 1, now);
+        gw_coordinator_hear(b.coordinator, 1, 2, now);
         gw_node_expire(b.node, now);
         assert_int_equal(gw_coordinator_phase(b.coordinator), GW_COORDINATOR_RUNNING);
     }
-    gw_coordinator_hear(b.coordinator, 1, 5 * LOST);
-    gw_coordinator_hear(b.coordinator, 2, 0); /* old news take nothing back */
+    gw_coordinator_hear(b.coordinator, 0, 1, 5 * LOST);
+    gw_coordinator_hear(b.coordinator, 1, 2, 0); /* old news take nothing back */
     collect(&b, 1, GW_JOB_FAILED, &found, 5 * LOST);
     gw_node_expire(b.node, 5 * LOST + LOST / 2);
     assert_int_equal(collect(&b, 1, GW_JOB_FAILED, &found, 5 * LOST + LOST / 2), 1);

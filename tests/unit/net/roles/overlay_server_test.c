@@ -198,7 +198,7 @@ static void overlay_server_come__does_not_begin_with_one_that_may_be_dead(void *
         come(&f, 1, rank, ghosts + rank, 0);
     come(&f, 1, 0, ranks, late);
     for (uint16_t rank = 1; rank < FEW; rank++) {
-        gw_overlay_server_hear(f.server, 1, ghosts + rank, 0, late);
+        gw_overlay_server_hear(f.server, 1, rank, ghosts + rank, 0, late);
         gw_overlay_server_gone(f.server, 1, ghosts + rank, late);
         assert_int_equal(count_told(&f, ranks, FEW), 0);
         come(&f, 1, rank, ranks + rank, late);
@@ -218,7 +218,7 @@ static void overlay_server_hear__begins_what_was_in_doubt(void **state)
     for (uint16_t rank = 0; rank < FEW; rank++)
         come(&f, 1, rank, FIRST_ADDRESS + rank, rank * late);
     assert_int_equal(count_told(&f, FIRST_ADDRESS, FEW), 0);
-    gw_overlay_server_hear(f.server, 1, FIRST_ADDRESS, late, late);
+    gw_overlay_server_hear(f.server, 1, 0, FIRST_ADDRESS, late, late);
     assert_int_equal(count_told(&f, FIRST_ADDRESS, FEW), FEW);
     fixture_close(&f);
 }
