@@ -16,6 +16,8 @@ enum {
     PORTS_MAX = 1024,
 };
 
+#define ANNOUNCE_EVERY (200 * GW_MS)
+
 struct switch_cfg {
     struct gw_daemon_common common; /* first */
     char above[GW_PARAM_TEXT_MAX];
@@ -45,6 +47,7 @@ static const struct gw_algo table = {
 struct own {
     struct gw_overlay_switch *sw;
     int uplink;          /* dial, or -1 */
+    gw_time announce_at; /* all that are below */
     const char *why_not; /* no room is made for bursts; NULL: it is */
     struct gw_loop *loop;
 };
@@ -163,9 +166,13 @@ static void neighbour(struct gw_daemon *daemon, void *pointer,
 
 static void look(struct gw_daemon *daemon, void *pointer)
 {
-    const struct own *own = pointer;
+    struct own *own = pointer;
     const struct gw_neighbours *neighbours = gw_station_neighbours(gw_daemon_station(daemon));
-    gw_overlay_switch_announce(own->sw);
+    gw_time now = gw_loop_now(gw_station_loop(gw_daemon_station(daemon)));
+    if (!gw_time_before(now, own->announce_at)) { /* whoever comes is announced when he comes */
+        gw_overlay_switch_announce(own->sw);
+        own->announce_at = gw_time_add(now, ANNOUNCE_EVERY);
+    }
     gw_overlay_switch_set_rtt(own->sw, gw_switch_pcn_rtt(neighbours, GW_DAEMON_PEERS_MAX));
 }
 

@@ -29,6 +29,7 @@ enum {
 };
 
 #define LOOK_EVERY (200 * GW_MS)
+#define LOOK_SOON  (20 * GW_MS) /* after a neighbour came or went: not for each of many */
 
 struct daemon_args {
     const char *config;
@@ -201,14 +202,13 @@ static bool turns_away(struct gw_daemon *daemon, const struct gw_neighbour_event
 static void take_neighbours(struct gw_daemon *daemon)
 {
     struct gw_neighbour_event event;
-    bool is_any = false;
     while (gw_station_poll(daemon->station, &event)) {
+        gw_time soon = gw_time_add(gw_loop_now(gw_station_loop(daemon->station)), LOOK_SOON);
         if (!turns_away(daemon, &event))
             daemon->kind->neighbour(daemon, daemon->own, &event);
-        is_any = true;
+        if (gw_time_before(soon, daemon->tend_at))
+            daemon->tend_at = soon;
     }
-    if (is_any)
-        daemon->kind->look(daemon, daemon->own);
 }
 
 /* Says why the one that we have dialled does not want us, each reason once. */
@@ -246,15 +246,20 @@ static int run(struct gw_daemon *daemon, char *error)
         if (daemon->is_draining &&
             (gw_daemon_neighbour_count(daemon) == 0 || !gw_time_before(now, daemon->drain_until)))
             return GW_EXIT_OK;
-        if (!gw_time_before(now, daemon->look_at)) {
+        if (!gw_time_before(now, daemon->tend_at)) {
             daemon->kind->look(daemon, daemon->own);
+            daemon->tend_at = gw_time_add(now, LOOK_EVERY);
+        }
+        if (!gw_time_before(now, daemon->look_at)) {
             log_refusal(daemon);
             take_signals(daemon);
             gw_daemon_status_answer(daemon);
             gw_daemon_status_show(daemon);
             daemon->look_at = gw_time_add(now, LOOK_EVERY);
         }
-        int code = gw_station_turn(daemon->station, daemon->look_at, error);
+        gw_time until =
+            gw_time_before(daemon->tend_at, daemon->look_at) ? daemon->tend_at : daemon->look_at;
+        int code = gw_station_turn(daemon->station, until, error);
         if (code)
             return GW_EXIT_FAILURE;
         if (daemon->kind->turn)

@@ -141,7 +141,7 @@ struct gw_daemon_kind {
     void (*neighbour)(struct gw_daemon *daemon, void *own, const struct gw_neighbour_event *event);
     /* After every turn of the station; NULL: nothing. */
     void (*turn)(void *own);
-    /* Once in a while: logs what has changed. */
+    /* Once in a while, and soon after a neighbour came or went: logs what has changed. */
     void (*look)(struct gw_daemon *daemon, void *own);
     /* Whether results may be multicast, although the config does not say so; NULL: no. */
     bool (*may_multicast)(const void *cfg);

@@ -13,6 +13,14 @@ enum {
     GW_DAEMON_CFG_MAX = 2 * GW_ALGO_CFG_MAX, /* a table and a section */
 };
 
+/* To who asks for the status. */
+struct gw_daemon_answer {
+    char *text; /* NULL: nobody does */
+    size_t sent;
+    int fd;
+    gw_time until; /* then it is given up, if nothing more has been read */
+};
+
 struct gw_daemon {
     const struct gw_daemon_kind *kind;
     _Alignas(8) unsigned char cfg[GW_DAEMON_CFG_MAX]; /* as kind->table and the sections say */
@@ -27,9 +35,12 @@ struct gw_daemon {
     char metrics_token[GW_DAEMON_TOKEN_MAX]; /* empty: anybody may ask */
     int signals, status;                     /* fds */
     char status_path[GW_STATUS_PATH_MAX];    /* of an open `status` */
+    struct gw_daemon_answer answer;          /* that is under way */
     bool is_draining;
     enum gw_attach_reason refusal; /* of ours, as it was logged last */
-    gw_time drain_until, look_at;
+    gw_time drain_until;
+    gw_time look_at; /* at signals and whoever asks for the status, */
+    gw_time tend_at; /* and at what is the kind's own */
 };
 
 static inline const struct gw_daemon_common *gw_daemon_common(const struct gw_daemon *daemon)

@@ -20,6 +20,8 @@ enum {
     STATUS_WAIT_S = 5,
 };
 
+#define PATIENCE (2 * GW_S) /* with who asks and does not read */
+
 static struct gw_status_socket socket_of(const struct gw_daemon *daemon)
 {
     const struct gw_daemon_common *common = gw_daemon_common(daemon);
@@ -35,8 +37,18 @@ int gw_daemon_status_open(struct gw_daemon *daemon, char *error)
     return fd < 0 ? fd : GW_OK;
 }
 
+static void end_answer(struct gw_daemon *daemon)
+{
+    if (!daemon->answer.text)
+        return;
+    close(daemon->answer.fd);
+    free(daemon->answer.text);
+    daemon->answer.text = NULL;
+}
+
 void gw_daemon_status_close(struct gw_daemon *daemon)
 {
+    end_answer(daemon);
     if (daemon->status < 0)
         return;
     close(daemon->status);
@@ -147,20 +159,55 @@ void gw_daemon_status_show(struct gw_daemon *daemon)
     json_decref(status);
 }
 
+static gw_time now_of(struct gw_daemon *daemon)
+{
+    return gw_loop_now(gw_station_loop(daemon->station));
+}
+
+/* Takes the next who asks; false: nobody does. */
+static bool begin_answer(struct gw_daemon *daemon)
+{
+    struct gw_daemon_answer *answer = &daemon->answer;
+    int fd = accept4(daemon->status, NULL, NULL, SOCK_CLOEXEC);
+    if (fd < 0)
+        return false;
+    json_t *status = status_of(daemon);
+    json_object_set_new(status, "sessions", sessions_of(daemon));
+    *answer = (struct gw_daemon_answer){
+        .fd = fd,
+        .text = json_dumps(status, JSON_COMPACT),
+        .until = gw_time_add(now_of(daemon), PATIENCE),
+    };
+    json_decref(status);
+    if (!answer->text)
+        close(fd);
+    return answer->text;
+}
+
+/* Sends what the socket takes; a daemon waits for nobody. Returns whether the answer is over. */
+static bool send_answer(struct gw_daemon *daemon)
+{
+    struct gw_daemon_answer *answer = &daemon->answer;
+    const char *rest = answer->text + answer->sent;
+    ssize_t sent = send(answer->fd, rest, strlen(rest), MSG_DONTWAIT | MSG_NOSIGNAL);
+    bool is_full = sent < 0 && errno == EAGAIN;
+    if (sent < 0 && !is_full)
+        gw_daemon_log(daemon, "cannot answer --status: %s", strerror(errno));
+    if (sent > 0) {
+        answer->sent += (size_t)sent;
+        answer->until = gw_time_add(now_of(daemon), PATIENCE);
+    }
+    bool may_go_on = sent > 0 || (is_full && gw_time_before(now_of(daemon), answer->until));
+    if (may_go_on && answer->text[answer->sent])
+        return false;
+    end_answer(daemon);
+    return true;
+}
+
 void gw_daemon_status_answer(struct gw_daemon *daemon)
 {
-    int fd;
-    while ((fd = accept4(daemon->status, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
-        json_t *status = status_of(daemon);
-        json_object_set_new(status, "sessions", sessions_of(daemon));
-        char *text = json_dumps(status, JSON_COMPACT);
-        /* It fits the socket's buffer, or the asker gets a part: a daemon waits for nobody. */
-        if (text && send(fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-            gw_daemon_log(daemon, "cannot answer --status: %s", strerror(errno));
-        free(text);
-        json_decref(status);
-        close(fd);
-    }
+    while ((daemon->answer.text || begin_answer(daemon)) && send_answer(daemon))
+        continue;
 }
 
 int gw_daemon_status_ask(const struct gw_daemon *daemon, bool json)
