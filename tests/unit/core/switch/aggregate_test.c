@@ -67,6 +67,38 @@ static void gradient__says_whether_its_sum_holds_a_mark(void **state)
     stage_close(&s);
 }
 
+/* A worker can make the bound of a call stricter for all, and none looser. */
+static void gradient__the_least_bound_leaves_with_the_sum(void **state)
+{
+    (void)state;
+    static const uint8_t bounds[] = {9, 7, 8};
+    struct gw_pkt *pkt = NULL;
+    struct stage s;
+    stage_open(&s, 0, GW_COUNT_OF(bounds));
+    for (uint32_t i = 0; i < GW_COUNT_OF(bounds); i++) {
+        pkt = gradient(&s, 1u << i, 1);
+        pkt->agg.bound = bounds[i];
+        assert_int_equal(feed(&s, pkt), i + 1 == GW_COUNT_OF(bounds));
+    }
+    assert_int_equal(pkt->agg.bound, 7);
+    gw_pkt_release(&s.pool, pkt);
+    stage_close(&s);
+}
+
+/* A duplicate may meet a long queue where what it repeats met none. */
+static void gradient__a_duplicate_leaves_its_mark(void **state)
+{
+    (void)state;
+    struct stage s;
+    stage_open(&s, 0, 2);
+    struct gw_pkt *marked = gradient(&s, 1, 1);
+    marked->q.ecn = GW_ECN_CE;
+    assert_false(feed(&s, gradient(&s, 1, 1)));
+    assert_false(feed(&s, marked));
+    expect_passed(&s, gradient(&s, 2, 2), 1, GW_AGG_ECN, 3);
+    stage_close(&s);
+}
+
 static void gradient__one_worker_completes_at_once(void **state)
 {
     (void)state;
@@ -499,6 +531,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradient__the_last_one_leaves_with_the_sum),
         cmocka_unit_test(gradient__says_whether_its_sum_holds_a_mark),
+        cmocka_unit_test(gradient__the_least_bound_leaves_with_the_sum),
+        cmocka_unit_test(gradient__a_duplicate_leaves_its_mark),
         cmocka_unit_test(gradient__one_worker_completes_at_once),
         cmocka_unit_test(gradient__collisions_go_on),
         cmocka_unit_test(gradient__strangers_pass),
