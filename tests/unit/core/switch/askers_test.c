@@ -53,11 +53,27 @@ static void askers__of_others_drive_out_none_of_ours(void **state)
     free(askers.sets);
 }
 
+/* Who is heard again and again stays, whoever else comes. */
+static void askers__forget_who_was_not_heard_for_longest(void **state)
+{
+    (void)state;
+    struct gw_askers askers = open_askers();
+    const uint32_t job = gw_job_number(POLITE, 1);
+    for (uint32_t other = 1; other < 10000; other++) {
+        gw_askers_note(&askers, job, 0);
+        gw_askers_note(&askers, job, other);
+        assert_true(gw_askers_has(&askers, job, 0));
+    }
+    assert_false(gw_askers_has(&askers, job, 1));
+    free(askers.sets);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(askers__are_of_a_job_and_an_address),
         cmocka_unit_test(askers__of_others_drive_out_none_of_ours),
+        cmocka_unit_test(askers__forget_who_was_not_heard_for_longest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
