@@ -26,7 +26,8 @@ enum {
     PKTS = 256,
 };
 
-#define PATIENCE (20 * GW_US)
+#define PATIENCE     (20 * GW_US)
+#define PATIENCE_MAX (8 * PATIENCE)
 
 struct bench {
     struct gw_test_host host;
@@ -52,7 +53,7 @@ static void begin(struct bench *b, uint32_t first, bool is_fresh)
     gw_server_begin(b->server, &epoch);
 }
 
-static void bench_open(struct bench *b)
+static void bench_open_with(struct bench *b, gw_time patience_max)
 {
     struct gw_server_cfg cfg = {.job = JOB,
                                 .world = WORLD,
@@ -64,7 +65,7 @@ static void bench_open(struct bench *b)
                                 .retry = GW_US,
                                 .quiet = GW_S,
                                 .patience = PATIENCE,
-                                .patience_max = PATIENCE,
+                                .patience_max = patience_max,
                                 .kernels = gw_kernels_best(gw_cpu_features())};
     struct gw_endpoint_cfg host = gw_test_host_cfg(SERVER, 4 * VALUES);
     host.apps_max = 1;
@@ -74,6 +75,11 @@ static void bench_open(struct bench *b)
     b->memory = gw_test_take(gw_server_size(&cfg));
     assert_int_equal(gw_server_init(&b->server, b->memory, &cfg, b->host.endpoint), 0);
     begin(b, FIRST, true);
+}
+
+static void bench_open(struct bench *b)
+{
+    bench_open_with(b, PATIENCE);
 }
 
 static void bench_close(struct bench *b)
@@ -176,13 +182,27 @@ static void expect_none(struct bench *b, uint32_t seq)
     assert_int_equal(drain(b, seq, &sum, &lacks), 0);
 }
 
+static void pass(struct bench *b, gw_time time)
+{
+    b->now += time;
+    gw_node_expire(b->node, b->now);
+}
+
 /* Long enough that the server asks, and then decides. */
 static void wait(struct bench *b)
 {
-    for (uint32_t i = 0; i < 4; i++) {
-        b->now += PATIENCE;
-        gw_node_expire(b->node, b->now);
-    }
+    for (uint32_t i = 0; i < 4; i++)
+        pass(b, PATIENCE);
+}
+
+/* Worker 0 is asked, and answers at once: what the server waits is the least from then on. */
+static void answer_at_once(struct bench *b)
+{
+    send_all_but(b, 1, FIRST, 1);
+    pass(b, PATIENCE_MAX);
+    b->now += GW_US;
+    send(b, 0, FIRST);
+    assert_int_equal(stats_of(b)->results, 1);
 }
 
 /* What comes after a fragment was completed without it is answered with what all have got. */
@@ -349,6 +369,84 @@ static void deadline__a_flood_is_not_answered_with_requests(void **state)
     bench_close(&b);
 }
 
+/* It is left out of nothing that is more than two windows behind what it sent last, else it could
+ * not get all results. */
+static void deadline__nobody_is_left_two_windows_behind(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open(&b);
+    b.bound = GW_AGG_BOUND_ONE;
+    for (uint32_t i = 0; i < 3 * WINDOW; i++) {
+        send_all_but(&b, 1, FIRST + i, 1);
+        wait(&b);
+        drain(&b, 0, &(uint32_t){0}, &(uint32_t){0});
+    }
+    assert_int_equal(stats_of(&b)->left_out, 2 * WINDOW);
+    send(&b, 0, FIRST + 2 * WINDOW);
+    for (uint32_t i = 0; i < 20; i++)
+        wait(&b);
+    assert_int_equal(stats_of(&b)->left_out, 3 * WINDOW - 1);
+    bench_close(&b);
+}
+
+/* Whether the server still asks after the least time when these were late for long. */
+static bool asks_soon_after(uint32_t first, uint32_t second)
+{
+    const uint32_t late[] = {first, second};
+    uint32_t seq = FIRST + 1;
+    struct bench b;
+    bench_open_with(&b, PATIENCE_MAX);
+    answer_at_once(&b);
+    for (uint32_t i = 0; i < GW_COUNT_OF(late); i++, seq += 4) {
+        uint64_t left_out = stats_of(&b)->left_out;
+        send_all_but(&b, 1u << late[i], seq, 4);
+        pass(&b, PATIENCE); /* asks it alone */
+        pass(&b, PATIENCE);
+        assert_true(stats_of(&b)->left_out > left_out);
+        b.now += 4 * PATIENCE;
+        send_all_but(&b, ALL & ~(1u << late[i]), seq, 4);
+        assert_int_equal(stats_of(&b)->results, seq + 4 - FIRST);
+    }
+    uint64_t probes = stats_of(&b)->probes;
+    send_all_but(&b, 1, seq, 1);
+    pass(&b, PATIENCE);
+    bool asks = stats_of(&b)->probes > probes;
+    bench_close(&b);
+    return asks;
+}
+
+/* One straggler is nothing usual: for that nobody is waited for longer. */
+static void deadline__stragglers_stretch_the_patience_if_they_are_several(void **state)
+{
+    (void)state;
+    assert_true(asks_soon_after(0, 0));
+    assert_false(asks_soon_after(0, 4));
+}
+
+/* Who is late is asked again when answers have usually come, not only when the fastest would. */
+static void deadline__asks_again_after_a_usual_trip(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_open_with(&b, PATIENCE_MAX);
+    answer_at_once(&b);
+    send_all_but(&b, 7, FIRST + 1, 1);
+    pass(&b, PATIENCE); /* asks 0, whom a minority does not make late */
+    b.now += 12 * PATIENCE;
+    send_all_but(&b, 24, FIRST + 1, 1);
+    assert_int_equal(stats_of(&b)->results, 2);
+    send_all_but(&b, 1, FIRST + 2, 4);
+    pass(&b, 3 * PATIENCE);
+    pass(&b, 3 * PATIENCE);
+    assert_int_equal(stats_of(&b)->left_out, 3); /* half of six */
+    pass(&b, PATIENCE / 2 + 1);
+    assert_int_equal(stats_of(&b)->invited, 0);
+    pass(&b, PATIENCE / 2);
+    assert_int_equal(stats_of(&b)->invited, 1);
+    bench_close(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -360,6 +458,9 @@ int main(void)
         cmocka_unit_test(deadline__a_minority_decides_nothing),
         cmocka_unit_test(deadline__a_worker_completes_nothing_alone),
         cmocka_unit_test(deadline__a_flood_is_not_answered_with_requests),
+        cmocka_unit_test(deadline__nobody_is_left_two_windows_behind),
+        cmocka_unit_test(deadline__stragglers_stretch_the_patience_if_they_are_several),
+        cmocka_unit_test(deadline__asks_again_after_a_usual_trip),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
