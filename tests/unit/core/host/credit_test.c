@@ -180,6 +180,24 @@ static void credit__does_not_pile_up(void **state)
     fixture_abandon(&f);
 }
 
+/* More may be free than may be ahead: then credit waits until so much has come. */
+static void credit__comes_after_a_first_window_that_is_larger(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    uint32_t granted[1] = {0}, seq = 0;
+    struct gw_endpoint_cfg cfg = credit_cfg();
+    cfg.grant.ahead = FIRST / 2;
+    fixture_open(&f, &cfg, "1MB");
+    while (seq < FIRST - FIRST / 2) {
+        arrive(&f, 0, seq++, 500, 0);
+        assert_int_equal(pass(&f, GAPS, granted, 1), 0);
+    }
+    arrive(&f, 0, seq, 500, 0);
+    assert_int_equal(pass(&f, GAPS, granted, 1), 1);
+    fixture_abandon(&f);
+}
+
 static void credit__of_a_flow_that_ended_goes_to_the_others(void **state)
 {
     (void)state;
@@ -441,6 +459,7 @@ int main(void)
         cmocka_unit_test(credit__makes_good_for_little_of_a_long_delay),
         cmocka_unit_test(credit__is_shared_in_turn),
         cmocka_unit_test(credit__does_not_pile_up),
+        cmocka_unit_test(credit__comes_after_a_first_window_that_is_larger),
         cmocka_unit_test(credit__of_a_flow_that_ended_goes_to_the_others),
         cmocka_unit_test(credit__learns_where_the_first_window_ended),
         cmocka_unit_test(credit__begins_anew_for_a_starved_sender),
