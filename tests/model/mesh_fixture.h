@@ -44,6 +44,9 @@ struct setup {
     bool is_bare;
     bool keeps_ways; /* nobody makes ways but the test */
     uint8_t notice;
+    bool may_lose_parts;    /* values of stores */
+    uint32_t parts_mtu;     /* and of which fragments these are, */
+    uint64_t parts_largest; /* in how many bytes at most */
 };
 
 struct rank {
@@ -182,6 +185,9 @@ static inline void rank_open(struct model *m, uint32_t rank)
                           .rank = rank,
                           .world = m->setup.world,
                           .limit = LIMIT,
+                          .parts_transport = m->setup.may_lose_parts ? &m->transport : NULL,
+                          .mtu = m->setup.parts_mtu,
+                          .largest = m->setup.parts_largest,
                           .kernels = gw_kernels_best(0),
                           .allocator = {.take = take_memory, .give = give_memory, .context = own},
                       });

@@ -5,6 +5,7 @@
 #include "mesh_fixture.h"
 
 #include "base/prng.h"
+#include "core/ranks/store_impl.h"
 
 enum {
     KEYS = 12,
@@ -215,6 +216,44 @@ static void store__fails_with_a_rank(void **state)
     }
 }
 
+/* Rank 1 asks for a value of `bytes` of which a part may be missing, whatever rank 0 takes. */
+static enum gw_mesh_state ask_for_parts(const struct setup *setup, uint64_t bytes)
+{
+    static struct gw_store_message message;
+    const struct gw_store_header header = {.word = GW_STORE_PULL,
+                                           .shape = {bytes / 4, GW_DTYPE_F32},
+                                           .terms = {.has_parts = true, .bound = GW_Q16_ONE / 2}};
+    struct model m;
+    uint32_t flow;
+    open_store(&m, setup);
+    gw_store_write(&message, &header);
+    way_up(&m, 1, 0);
+    assert_int_equal(gw_mesh_send(m.ranks[1].mesh, 0, gw_store_tag(GW_STORE_REQUEST, 0), &message,
+                                  GW_STORE_HEADER_SIZE, &flow, gw_mem_now(m.mem)),
+                     GW_OK);
+    model_run_for(&m, GW_MS);
+    enum gw_mesh_state found = gw_mesh_state(m.ranks[0].mesh);
+    if (found == GW_MESH_OVER)
+        expect_failure(&m, 0, &(struct gw_mesh_failure){GW_JOB_BROKEN, 1, 0});
+    model_close(&m);
+    return found;
+}
+
+/* Who asks for parts of what cannot have any does not keep to the protocol. */
+static void store__has_parts_of_what_can_have_them(void **state)
+{
+    (void)state;
+    static const struct setup good = {
+        .world = 2, .may_lose_parts = true, .parts_mtu = MTU, .parts_largest = 4 * MTU};
+    struct setup none = good, odd = good;
+    none.may_lose_parts = false;
+    odd.parts_mtu = MTU + 2; /* no whole number of elements */
+    assert_int_equal(ask_for_parts(&good, 4 * MTU), GW_MESH_MET);
+    assert_int_equal(ask_for_parts(&good, 4 * MTU + 4), GW_MESH_OVER);
+    assert_int_equal(ask_for_parts(&none, 4 * MTU), GW_MESH_OVER);
+    assert_int_equal(ask_for_parts(&odd, 4 * MTU), GW_MESH_OVER);
+}
+
 /* As many calls as it takes, to all owners at once. */
 static void store__is_limited(void **state)
 {
@@ -241,6 +280,7 @@ int main(void)
         cmocka_unit_test(store__refuses_what_does_not_fit),
         cmocka_unit_test(store__fails_with_a_rank),
         cmocka_unit_test(store__is_limited),
+        cmocka_unit_test(store__has_parts_of_what_can_have_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
