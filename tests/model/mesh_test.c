@@ -187,6 +187,21 @@ static void mesh_leave__knows_who_has_talked(void **state)
     }
 }
 
+/* The other end would see the session end, and take us for lost. */
+static void mesh_leave__waits_for_those_with_whom_it_has_a_way(void **state)
+{
+    (void)state;
+    struct model m;
+    model_open(&m, &(struct setup){.world = 2});
+    come_all(&m);
+    model_run(&m);
+    way_up(&m, 1, 0);
+    leave(&m, 0);
+    model_run_for(&m, 10 * STALL);
+    assert_int_equal(gw_mesh_state(m.ranks[0].mesh), GW_MESH_LEAVING);
+    model_close(&m);
+}
+
 /* Collectives go past the mesh, which is told of them. */
 static void mesh_leave__counts_messages_that_it_is_told_of(void **state)
 {
@@ -351,6 +366,41 @@ static void mesh__ignores_the_table_of_another_job(void **state)
     model_close(&m);
 }
 
+/* Messages that the registrar has sent, each once. */
+static uint64_t told_by_home(const struct model *m)
+{
+    const struct gw_endpoint_stats *stats = gw_endpoint_stats(m->home.endpoint);
+    return stats->data_sent - stats->retransmits;
+}
+
+/* Whoever says BYE again, since its session had ended, while it is told that all have left. */
+static void mesh_leave__is_told_once(void **state)
+{
+    (void)state;
+    struct model m;
+    struct gw_mem_link cut = {.latency = LATENCY, .rate_bps = RATE_BPS, .lose = UINT64_MAX};
+    model_open(&m, &(struct setup){.world = 2});
+    come_all(&m);
+    model_run(&m);
+    talk(&m, 0, 1, 1);
+    gw_mem_change(m.mem, m.links[1], &cut);
+    leave(&m, 0);
+    leave(&m, 1);
+    model_run_for(&m, GW_MS);
+    assert_int_equal(gw_registrar_phase(m.registrar), GW_REGISTRAR_ENDED);
+    assert_int_equal(gw_mesh_state(m.ranks[0].mesh), GW_MESH_LEAVING);
+    uint64_t told = told_by_home(&m);
+    gw_mesh_registrar_down(m.ranks[0].mesh, gw_mem_now(m.mem));
+    come(&m, 0);
+    model_run_for(&m, GW_MS);
+    cut.lose = 0;
+    gw_mem_change(m.mem, m.links[1], &cut);
+    model_run(&m);
+    expect_last(&m, 0, GW_MESH_EVENT_LEFT);
+    assert_int_equal(told_by_home(&m), told);
+    model_close(&m);
+}
+
 /* Who leaves before all have met has met nobody. */
 static void mesh_leave__works_before_the_table(void **state)
 {
@@ -379,12 +429,14 @@ int main(void)
         cmocka_unit_test(mesh__knows_the_path_to_the_farthest),
         cmocka_unit_test(mesh_leave__waits_only_for_those_who_may_need_us),
         cmocka_unit_test(mesh_leave__knows_who_has_talked),
+        cmocka_unit_test(mesh_leave__waits_for_those_with_whom_it_has_a_way),
         cmocka_unit_test(mesh_leave__counts_messages_that_it_is_told_of),
         cmocka_unit_test(mesh_leave__ends_without_the_registrar),
         cmocka_unit_test(mesh__survives_a_registrar_that_restarts),
         cmocka_unit_test(mesh_leave__does_not_wait_for_those_who_left_before_a_restart),
         cmocka_unit_test(mesh__survives_a_session_that_breaks),
         cmocka_unit_test(mesh__ignores_the_table_of_another_job),
+        cmocka_unit_test(mesh_leave__is_told_once),
         cmocka_unit_test(mesh_leave__works_before_the_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
