@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "lib/io.h"
+
 enum {
     WORLD = 3,
     THREADS = 3,
@@ -369,6 +371,33 @@ static void channels__are_as_many_at_all_ranks(void **state)
     run_threads(ranks, 2, "lose=0", open_in_vain);
 }
 
+/* Rank 1's name for rank 0 has no room for another port, so it has one channel, and gives up. */
+static void *open_beside_one_who_cannot(void *argument)
+{
+    struct thread_rank *own = argument;
+    gradwire *job = NULL;
+    int expected = own->options.rank == 1 ? GRADWIRE_ERR_INVALID : GRADWIRE_ERR_PEER;
+    own->failed = gradwire_open(&own->options, &job) != expected;
+    return NULL;
+}
+
+/* The others wait in the second for who has left the first. */
+static void channels__fail_together_while_they_open(void **state)
+{
+    (void)state;
+    enum { ZEROS = 245 };
+    struct thread_rank ranks[WORLD];
+    char name[GW_IO_NAME_MAX];
+    snprintf(name, sizeof(name), "127.0.0.%0*d:7", ZEROS, 1);
+    assert_int_equal(strlen(name), GW_IO_NAME_MAX - 1);
+    for (int i = 0; i < WORLD; i++) {
+        prepare(&ranks[i].options, i, WORLD);
+        ranks[i].options.threads = 2;
+    }
+    ranks[1].options.join = name;
+    run_threads(ranks, WORLD, "lose=0", open_beside_one_who_cannot);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -382,6 +411,7 @@ int main(void)
         cmocka_unit_test(channels__fail_for_the_same_reason),
         cmocka_unit_test(channels__take_calls_of_layers),
         cmocka_unit_test(channels__are_as_many_at_all_ranks),
+        cmocka_unit_test(channels__fail_together_while_they_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
