@@ -113,14 +113,21 @@ class ServerRowTest(unittest.TestCase):
         for i in range(COUNT):
             self.assertRegex(self.read_log(), rf"server:{self.first + i}: SIGTERM")
 
+    def shares(self, threads):
+        """Of the sums of a job with so many threads, what each server adds up."""
+        before = self.ask()
+        subprocess.run([PROGRAM, "bench", "--workers", "2", "--threads", str(threads), "--server", self.row,
+                        "--size", "6MB", "--iters", "9"], check=True, timeout=PATIENCE_S, capture_output=True)
+        results = [one["totals"]["results"] - old["totals"]["results"]
+                   for one, old in zip(self.ask(), before)]
+        return [result / sum(results) for result in results]
+
     def test_threads_have_servers_of_their_own(self):
         self.start()
-        subprocess.run([PROGRAM, "bench", "--workers", "2", "--threads", "2", "--server", self.row, "--size",
-                        "4MB", "--iters", "9"], check=True, timeout=PATIENCE_S, capture_output=True)
-        results = [one["totals"]["results"] for one in self.ask()]
-        self.assertGreater(min(results), 0)
-        # The second thread has the second server alone, and half of the sums.
-        self.assertAlmostEqual(results[1] / sum(results), 1 / 2, delta=0.01)
+        # The second thread has the second server alone, and half of the sums; a fourth has the first.
+        for threads, expected in ((2, (1 / 4, 1 / 2, 1 / 4)), (4, (1 / 2, 1 / 4, 1 / 4))):
+            for share, one in zip(self.shares(threads), expected):
+                self.assertAlmostEqual(share, one, delta=0.01)
 
     def test_one_that_ends_ends_all(self):
         found = self.start()

@@ -269,13 +269,11 @@ static void await_result(int spy)
     } while (size == 0 || gw_attach_is(bytes, size < segment ? size : segment));
 }
 
-/* Without a server rank 0 adds up, and multicasts. A rank that is to hear nothing has its own
- * copies. */
-static void multicast__is_rank_0s_where_there_is_no_server(void **state)
+/* A job without a server: rank 0 adds up, and multicasts. A rank that is to hear nothing has its
+ * own copies. */
+static void start_joined(uint32_t count, uint32_t threads)
 {
-    (void)state;
     char group[32];
-    int spy = open_spy("239.77.1.254");
     snprintf(group, sizeof(group), "239.77.1.254:%u", ports[2]);
     for (int rank = 0; rank < WORKERS; rank++) {
         struct gw_test_worker_cfg cfg = {
@@ -285,15 +283,37 @@ static void multicast__is_rank_0s_where_there_is_no_server(void **state)
             .join = ports[1],
             .sums_in_switches = true,
             .multicast = rank == WORKERS - 1 ? "none" : group,
-            .count = COUNT,
+            .count = count,
             .deadline_ms = DEADLINE_MS,
+            .threads = threads,
         };
         gw_test_worker_start(&workers[0][rank], &cfg);
     }
+}
+
+static void multicast__is_rank_0s_where_there_is_no_server(void **state)
+{
+    (void)state;
+    int spy = open_spy("239.77.1.254");
+    start_joined(COUNT, 1);
     await_result(spy);
     gw_test_workers_await(workers[0], WORKERS, ROUNDS);
     gw_test_workers_stop(workers[0], WORKERS);
     assert_true(heard_of(spy, "joined") > 0);
+}
+
+/* As many groups as threads, one address after the other. */
+static void multicast__is_of_each_thread(void **state)
+{
+    (void)state;
+    int spies[2] = {open_spy("239.77.1.254"), open_spy("239.77.1.255")};
+    start_joined(10 * COUNT, GW_COUNT_OF(spies)); /* large enough that it is cut */
+    for (size_t i = 0; i < GW_COUNT_OF(spies); i++) {
+        await_result(spies[i]);
+        close(spies[i]);
+    }
+    gw_test_workers_await(workers[0], WORKERS, 1);
+    gw_test_workers_stop(workers[0], WORKERS);
 }
 
 /* Whether such a daemon with these lines in its config begins to multicast. */
@@ -366,6 +386,7 @@ int main(void)
         CASE(multicast__needs_no_word_in_the_config),
         CASE(multicast__is_of_each_server),
         CASE(multicast__is_rank_0s_where_there_is_no_server),
+        CASE(multicast__is_of_each_thread),
         CASE(multicast__is_not_for_all),
         CASE(multicast__is_not_needed),
         CASE(multicast__is_given_up_when_results_do_not_come),

@@ -386,6 +386,7 @@ static void work(const struct gw_test_worker_cfg *cfg, int control)
     options.signals = cfg->signals;
     options.multicast = cfg->multicast;
     options.deadline_ms = cfg->deadline_ms;
+    options.threads = cfg->threads;
     word.error = gradwire_open(&options, &job);
     if (word.error == GRADWIRE_OK)
         sum_rounds(job, cfg, control, &word);

@@ -55,6 +55,7 @@ struct gw_test_worker_cfg {
     const char *signals;
     const char *multicast;
     uint32_t deadline_ms;
+    uint32_t threads; /* 0: the default */
 };
 
 struct gw_test_worker {
