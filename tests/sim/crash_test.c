@@ -10,6 +10,7 @@
 
 #include "sim/audit.h"
 #include "sim/crash.h"
+#include "sim/host_cost.h"
 
 /* Three senders, one receiver (host 0), which is full from the start. A window is 600 ns. */
 static const char star[] = "topology: {kind: star, hosts: 4}\n"
@@ -124,6 +125,22 @@ static void host_crash__before_the_first_packet_costs_time(void **state)
     assert_int_equal(run.totals.completed, 3);
     for (uint32_t i = 0; i < 3; i++)
         assert_true(run.flows[i].received && run.flows[i].end > 60 * GW_US);
+    expect_no_leak(&run);
+}
+
+/* What waits for its processor is gone, and leaves the room to what comes later. */
+static void host_crash__empties_its_queue(void **state)
+{
+    (void)state;
+    struct gw_test_sim run;
+    run_with(&run, star,
+             "host={rx_rate: 20Gbps, rx_queue: 64KiB, stall: 20us};"
+             "workload=[{kind: incast, degree: 3, size: 1MiB},"
+             " {kind: incast, degree: 3, size: 8KiB, start: 100us}];"
+             "faults=[{at: 6us, until: 60us, node: host0, crash: yes}]");
+    assert_int_equal(run.totals.completed, 3);
+    assert_true(run.totals.host_drops > 0);
+    assert_int_equal(node_of(&run, 0)->cost->drops, 0);
     expect_no_leak(&run);
 }
 
@@ -360,6 +377,7 @@ int main(void)
         cmocka_unit_test(host_crash__stalls_what_is_sent_to_it),
         cmocka_unit_test(host_crash__never_claims_half_a_message),
         cmocka_unit_test(host_crash__before_the_first_packet_costs_time),
+        cmocka_unit_test(host_crash__empties_its_queue),
         cmocka_unit_test(host_crash__starts_late_what_fell_into_it),
         cmocka_unit_test(host_crash__for_good_fails_what_was_to_start),
         cmocka_unit_test(host_crash__twice_needs_both_to_end),

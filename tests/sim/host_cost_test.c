@@ -233,6 +233,12 @@ static void sleep__holds_up_a_host_and_loses_nothing(void **state)
     /* All packets have come when it wakes, and their ACKs leave at once. */
     assert_true(lone_flow_time("faults=[{at: 1us, until: 100us, node: host0, sleep: yes}]") ==
                 wakes + PACKETS * ack + ack + one_way);
+    /* What it was at when it fell asleep has been done when it wakes. */
+    gw_time cost = 300 * GW_NS, first = 2 * full + one_way;
+    uint64_t begun = (6 * GW_US - first) / cost + 1;
+    assert_true(lone_flow_time("host.rx_cost=300ns; "
+                               "faults=[{at: 6us, until: 100us, node: host0, sleep: yes}]") ==
+                wakes + (PACKETS - begun) * cost + 2 * ack + one_way + cost);
     /* Longer than another sleep that ends first. */
     assert_true(lone_flow_time("faults=[{at: 1us, until: 100us, node: host0, sleep: yes},"
                                " {at: 2us, until: 50us, node: host0, sleep: yes}]") ==
