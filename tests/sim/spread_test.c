@@ -65,6 +65,26 @@ static void spread__is_exact_on_equal_paths(void **state)
     }
 }
 
+/* Switches that all began with the same spine would meet there. */
+static void spread__by_turns_begins_anywhere(void **state)
+{
+    (void)state;
+    enum { RUNS = 32 };
+    uint64_t firsts[SPINES] = {0};
+    for (uint32_t seed = 1; seed <= RUNS; seed++) {
+        const struct gw_sim_options options = GW_TEST_SIM_OPTIONS(seed);
+        struct gw_test_sim run;
+        uint64_t counts[SPINES];
+        gw_test_sim_run(&run, &options, scenario, "workload.size=1B; lb=round-robin");
+        count_uplinks(&run, counts);
+        for (uint32_t spine = 0; spine < SPINES; spine++)
+            firsts[spine] += counts[spine];
+        gw_test_sim_close(&run);
+    }
+    for (uint32_t spine = 0; spine < SPINES; spine++)
+        assert_in_range(firsts[spine], 1, RUNS / 2);
+}
+
 /* A path of half the rate gets half as many packets; by turns it gets as many as the others. */
 static void spread__of_source_routing_follows_capacity(void **state)
 {
@@ -128,6 +148,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spread__is_exact_on_equal_paths),
+        cmocka_unit_test(spread__by_turns_begins_anywhere),
         cmocka_unit_test(spread__of_source_routing_follows_capacity),
         cmocka_unit_test(spread__of_source_routing_withdraws_a_dead_path),
     };
