@@ -16,7 +16,7 @@ enum {
     OTHER_LEAF, /* and of rank 1 */
     TOP,        /* above both, and the server's */
     SERVER,
-    STRANGER, /* has dialled the server, for the job of that number but with another key */
+    STRANGER, /* has dialled the server, for a job with another key */
     ROUNDS = 200,
 };
 
@@ -140,7 +140,7 @@ static void neighbours_silence__is_known_of_a_top_that_never_was(void **state)
     gw_test_attach_close(net);
 }
 
-/* Another key is another job, though its number is the same; and who has left is not believed. */
+/* Another key is another job, and who has left is not believed. */
 static void neighbours_silence__is_told_to_the_job_alone(void **state)
 {
     (void)state;
