@@ -43,21 +43,28 @@ static int number_of(const char *text)
     return errno || *end || value < 0 || value > INT_MAX ? -1 : (int)value;
 }
 
-/* Rank and world as the launcher says; both come from the same one. */
+/* The variables of rank and world: of the first launcher that has set both, else torchrun's. */
+static const char *const *launcher(void)
+{
+    static const char *const names[][2] = {{"RANK", "WORLD_SIZE"},
+                                           {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                           {"PMI_RANK", "PMI_SIZE"},
+                                           {"SLURM_PROCID", "SLURM_NTASKS"}};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (variable(names[i][0]) && variable(names[i][1]))
+            return names[i];
+    return names[0];
+}
+
+/* Of one without the other, the other is -1. */
 static void take_place(struct gradwire_options *options)
 {
-    static const char *const launchers[][2] = {{"RANK", "WORLD_SIZE"},
-                                               {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                                               {"PMI_RANK", "PMI_SIZE"},
-                                               {"SLURM_PROCID", "SLURM_NTASKS"}};
-    for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++) {
-        const char *rank = variable(launchers[i][0]), *world = variable(launchers[i][1]);
-        if (!rank || !world)
-            continue;
-        options->rank = number_of(rank);
-        options->world = number_of(world);
+    const char *const *names = launcher();
+    const char *rank = variable(names[0]), *world = variable(names[1]);
+    if (!rank && !world)
         return;
-    }
+    options->rank = rank ? number_of(rank) : -1;
+    options->world = world ? number_of(world) : -1;
 }
 
 static enum gradwire_via via_of(const char *text)
@@ -158,8 +165,15 @@ static int check_either(const char *option, uint32_t number, uint32_t least, uin
                        most);
 }
 
-static int check_numbers(const struct gradwire_options *options, char *error)
+/* Who forgets a variable must not be a job of his own. */
+static int check_place(const struct gradwire_options *options, char *error)
 {
+    const char *const *names = launcher();
+    const char *rank = variable(names[0]), *world = variable(names[1]);
+    if (rank && !world && options->world == -1)
+        return gw_net_fail(error, GRADWIRE_ERR_INVALID, "%s is set, %s is not", names[0], names[1]);
+    if (world && !rank && options->rank == -1)
+        return gw_net_fail(error, GRADWIRE_ERR_INVALID, "%s is set, %s is not", names[1], names[0]);
     char value[64];
     snprintf(value, sizeof(value), "%d", options->world);
     if (options->world < 1 || options->world > GW_OVERLAY_WORLD_MAX)
@@ -167,6 +181,12 @@ static int check_numbers(const struct gradwire_options *options, char *error)
     snprintf(value, sizeof(value), "%d, world is %d", options->rank, options->world);
     if (options->rank < 0 || options->rank >= options->world)
         return refuse(error, "rank is %s: rank must be 0 to world - 1", value);
+    return GRADWIRE_OK;
+}
+
+static int check_numbers(const struct gradwire_options *options, char *error)
+{
+    char value[64];
     snprintf(value, sizeof(value), "%u", options->values);
     if (options->values < VALUES_MIN || options->values > VALUES_MAX)
         return refuse(error, "values is %s: 16 to 16000", value);
@@ -323,6 +343,8 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
 {
     struct gradwire_options options;
     int code = take_options(given, &options, error);
+    if (!code)
+        code = check_place(&options, error);
     if (!code)
         code = check_numbers(&options, error);
     if (code)

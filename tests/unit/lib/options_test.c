@@ -218,10 +218,13 @@ static void options_init__takes_rank_and_world_of_launchers(void **state)
     set("OMPI_COMM_WORLD_RANK", "5");
     set("OMPI_COMM_WORLD_SIZE", "8");
     assert_place(5, 8);
-    set("RANK", "9"); /* half of a launcher is none */
+    set("RANK", "9"); /* half of a launcher is none, where another is whole */
     assert_place(5, 8);
     set("WORLD_SIZE", "16");
     assert_place(9, 16);
+    clear(NULL);
+    set("SLURM_NTASKS", "2"); /* as in a shell of salloc */
+    assert_place(0, 1);
 }
 
 static void options_init__takes_join_of_torchrun(void **state)
@@ -492,6 +495,26 @@ static void options_plan__refuses_what_the_environment_got_wrong(void **state)
     }
 }
 
+/* Whose variable is forgotten must not be a job of his own. */
+static void options_plan__refuses_half_a_place(void **state)
+{
+    (void)state;
+    set("GRADWIRE_JOIN", "127.0.0.1:4790");
+    set("RANK", "1");
+    struct gradwire_options options = initial();
+    assert_refused(&options, GRADWIRE_ERR_INVALID, "RANK is set, WORLD_SIZE is not");
+    options.world = 2; /* the program knows */
+    assert_int_equal(plan_of(&options).rank, 1);
+    clear(NULL);
+    set("GRADWIRE_JOIN", "127.0.0.1:4790");
+    set("WORLD_SIZE", "2");
+    set("RANK", ""); /* as if it were not set */
+    options = initial();
+    assert_refused(&options, GRADWIRE_ERR_INVALID, "WORLD_SIZE is set, RANK is not");
+    options.rank = 1;
+    assert_int_equal(plan_of(&options).world, 2);
+}
+
 /* A fault that is not understood must not become a test without it. */
 static void options_plan__refuses_faults_that_are_none(void **state)
 {
@@ -584,6 +607,7 @@ int main(void)
         TEST(options_plan__names_how_large_the_largest_may_be),
         TEST(options_plan__refuses_other_sizes),
         TEST(options_plan__refuses_what_the_environment_got_wrong),
+        TEST(options_plan__refuses_half_a_place),
         TEST(options_plan__refuses_faults_that_are_none),
         TEST(options_plan__chooses_a_datapath),
         TEST(calls__need_a_job),
