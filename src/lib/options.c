@@ -151,18 +151,27 @@ static int check_largest(const struct gradwire_options *options, char *error)
                        options->values);
 }
 
-/* A number that is none comes from the program, or from a word of the environment. */
+/* Says which number is wrong, of the program, or of a word of the environment. Where an option is
+ * unsigned, -1 is its largest value. */
+static const char *said(char *value, const char *option, long long number,
+                        const char *variable_name)
+{
+    const char *text = variable(variable_name);
+    if (text && (uint32_t)number_of(text) == (uint32_t)number)
+        snprintf(value, GW_IO_NAME_MAX, "%s is %s", variable_name, text);
+    else
+        snprintf(value, GW_IO_NAME_MAX, "%s is %lld", option, number);
+    return value;
+}
+
 static int check_either(const char *option, uint32_t number, uint32_t least, uint32_t most,
                         const char *variable_name, char *error)
 {
-    const char *text = variable(variable_name);
+    char value[GW_IO_NAME_MAX];
     if (number >= least && number <= most)
         return GRADWIRE_OK;
-    if (text && (uint32_t)number_of(text) == number)
-        return gw_net_fail(error, GRADWIRE_ERR_INVALID, "%s is %s: %u to %u", variable_name, text,
-                           least, most);
-    return gw_net_fail(error, GRADWIRE_ERR_INVALID, "%s is %u: %u to %u", option, number, least,
-                       most);
+    return gw_net_fail(error, GRADWIRE_ERR_INVALID, "%s: %u to %u",
+                       said(value, option, number, variable_name), least, most);
 }
 
 /* Who forgets a variable must not be a job of his own. */
@@ -174,13 +183,13 @@ static int check_place(const struct gradwire_options *options, char *error)
         return gw_net_fail(error, GRADWIRE_ERR_INVALID, "%s is set, %s is not", names[0], names[1]);
     if (world && !rank && options->rank == -1)
         return gw_net_fail(error, GRADWIRE_ERR_INVALID, "%s is set, %s is not", names[1], names[0]);
-    char value[64];
-    snprintf(value, sizeof(value), "%d", options->world);
+    char value[GW_IO_NAME_MAX];
     if (options->world < 1 || options->world > GW_OVERLAY_WORLD_MAX)
-        return refuse(error, "world is %s: 1 to 1024", value);
-    snprintf(value, sizeof(value), "%d, world is %d", options->rank, options->world);
+        return refuse(error, "%s: 1 to 1024", said(value, "world", options->world, names[1]));
     if (options->rank < 0 || options->rank >= options->world)
-        return refuse(error, "rank is %s: rank must be 0 to world - 1", value);
+        return gw_net_fail(error, GRADWIRE_ERR_INVALID,
+                           "%s, world is %d: rank must be 0 to world - 1",
+                           said(value, "rank", options->rank, names[0]), options->world);
     return GRADWIRE_OK;
 }
 

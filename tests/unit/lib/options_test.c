@@ -452,18 +452,28 @@ static void options_plan__refuses_what_the_environment_got_wrong(void **state)
     static const char *const wrong[] = {"5000", "-1", "four", "4x", "99999999999999999999"};
     set("GRADWIRE_JOIN", "127.0.0.1:4790");
     for (size_t i = 0; i < GW_COUNT_OF(wrong); i++) {
+        char line[128];
         set("RANK", "0");
         set("WORLD_SIZE", wrong[i]);
         struct gradwire_options options = initial();
-        assert_refused(&options, GRADWIRE_ERR_INVALID, "world is ");
+        snprintf(line, sizeof(line), "WORLD_SIZE is %s: 1 to 1024", wrong[i]);
+        assert_refused(&options, GRADWIRE_ERR_INVALID, line);
         set("RANK", wrong[i]);
         set("WORLD_SIZE", "4");
         options = initial();
-        assert_refused(&options, GRADWIRE_ERR_INVALID, "rank is ");
+        snprintf(line, sizeof(line), "RANK is %s, world is 4: rank must be 0 to", wrong[i]);
+        assert_refused(&options, GRADWIRE_ERR_INVALID, line);
+        options.rank = 5; /* of the program itself */
+        assert_refused(&options, GRADWIRE_ERR_INVALID, "rank is 5, world is 4");
     }
     clear(NULL);
-    set("GRADWIRE_VIA", "teleport");
+    set("SLURM_PROCID", "two");
+    set("SLURM_NTASKS", "4");
     struct gradwire_options options = initial();
+    assert_refused(&options, GRADWIRE_ERR_INVALID, "SLURM_PROCID is two, world is 4");
+    clear(NULL);
+    set("GRADWIRE_VIA", "teleport");
+    options = initial();
     assert_refused(&options, GRADWIRE_ERR_INVALID, "GRADWIRE_VIA is teleport");
     clear(NULL);
     set("GRADWIRE_SPIN", "round");
