@@ -34,13 +34,13 @@ static const char *variable(const char *name)
     return text && *text ? text : NULL;
 }
 
-/* A number of the environment; what is none, or fits no int, is -1, which no option accepts. */
-static int number_of(const char *text)
+/* A number of the environment; what is none, is less, or is no int, is -1, which none accepts. */
+static int number_of(const char *text, int least)
 {
     char *end;
     errno = 0;
     long value = strtol(text, &end, 10);
-    return errno || *end || value < 0 || value > INT_MAX ? -1 : (int)value;
+    return errno || *end || value < least || value > INT_MAX ? -1 : (int)value;
 }
 
 /* The variables of rank and world: of the first launcher that has set both, else torchrun's. */
@@ -63,8 +63,8 @@ static void take_place(struct gradwire_options *options)
     const char *rank = variable(names[0]), *world = variable(names[1]);
     if (!rank && !world)
         return;
-    options->rank = rank ? number_of(rank) : -1;
-    options->world = world ? number_of(world) : -1;
+    options->rank = rank ? number_of(rank, 0) : -1;
+    options->world = world ? number_of(world, 1) : -1;
 }
 
 static enum gradwire_via via_of(const char *text)
@@ -86,7 +86,7 @@ static const char *join_of_launcher(void)
     const char *address = variable("MASTER_ADDR"), *port = variable("MASTER_PORT");
     if (!address || !port)
         return NULL;
-    int number = number_of(port);
+    int number = number_of(port, 0);
     const char *format = strchr(address, ':') ? "[%s]:%s" : "%s:%s";
     char next[16];
     snprintf(next, sizeof(next), "%u", (unsigned)number + 1);
@@ -115,9 +115,9 @@ void gradwire_options_init(struct gradwire_options *options, size_t size)
         .signals = variable("GRADWIRE_SIGNALS"),
         .largest = LARGEST,
         .insecure_key_file = variable("GRADWIRE_INSECURE_KEY_FILE") != NULL,
-        .spin_us = spin ? (uint32_t)number_of(spin) : SPIN_US,
+        .spin_us = spin ? (uint32_t)number_of(spin, 0) : SPIN_US,
         .multicast = variable("GRADWIRE_MULTICAST"),
-        .threads = threads ? (uint32_t)number_of(threads) : THREADS,
+        .threads = threads ? (uint32_t)number_of(threads, 1) : THREADS,
     };
     if (!defaults.join)
         defaults.join = join_of_launcher();
@@ -153,11 +153,11 @@ static int check_largest(const struct gradwire_options *options, char *error)
 
 /* Says which number is wrong, of the program, or of a word of the environment. Where an option is
  * unsigned, -1 is its largest value. */
-static const char *said(char *value, const char *option, long long number,
+static const char *said(char *value, const char *option, long long number, int least,
                         const char *variable_name)
 {
     const char *text = variable(variable_name);
-    if (text && (uint32_t)number_of(text) == (uint32_t)number)
+    if (text && (uint32_t)number_of(text, least) == (uint32_t)number)
         snprintf(value, GW_IO_NAME_MAX, "%s is %s", variable_name, text);
     else
         snprintf(value, GW_IO_NAME_MAX, "%s is %lld", option, number);
@@ -171,7 +171,7 @@ static int check_either(const char *option, uint32_t number, uint32_t least, uin
     if (number >= least && number <= most)
         return GRADWIRE_OK;
     return gw_net_fail(error, GRADWIRE_ERR_INVALID, "%s: %u to %u",
-                       said(value, option, number, variable_name), least, most);
+                       said(value, option, number, (int)least, variable_name), least, most);
 }
 
 /* Who forgets a variable must not be a job of his own. */
@@ -185,11 +185,11 @@ static int check_place(const struct gradwire_options *options, char *error)
         return gw_net_fail(error, GRADWIRE_ERR_INVALID, "%s is set, %s is not", names[1], names[0]);
     char value[GW_IO_NAME_MAX];
     if (options->world < 1 || options->world > GW_OVERLAY_WORLD_MAX)
-        return refuse(error, "%s: 1 to 1024", said(value, "world", options->world, names[1]));
+        return refuse(error, "%s: 1 to 1024", said(value, "world", options->world, 1, names[1]));
     if (options->rank < 0 || options->rank >= options->world)
         return gw_net_fail(error, GRADWIRE_ERR_INVALID,
                            "%s, world is %d: rank must be 0 to world - 1",
-                           said(value, "rank", options->rank, names[0]), options->world);
+                           said(value, "rank", options->rank, 0, names[0]), options->world);
     return GRADWIRE_OK;
 }
 

@@ -466,10 +466,14 @@ static void options_plan__refuses_what_the_environment_got_wrong(void **state)
         options.rank = 5; /* of the program itself */
         assert_refused(&options, GRADWIRE_ERR_INVALID, "rank is 5, world is 4");
     }
+    set("RANK", "0");
+    set("WORLD_SIZE", "0");
+    struct gradwire_options options = initial();
+    assert_refused(&options, GRADWIRE_ERR_INVALID, "WORLD_SIZE is 0: 1 to 1024");
     clear(NULL);
     set("SLURM_PROCID", "two");
     set("SLURM_NTASKS", "4");
-    struct gradwire_options options = initial();
+    options = initial();
     assert_refused(&options, GRADWIRE_ERR_INVALID, "SLURM_PROCID is two, world is 4");
     clear(NULL);
     set("GRADWIRE_VIA", "teleport");
@@ -492,6 +496,11 @@ static void options_plan__refuses_what_the_environment_got_wrong(void **state)
     assert_refused(&options, GRADWIRE_ERR_INVALID, "no groups for 3 threads");
     options.threads = 17;
     assert_refused(&options, GRADWIRE_ERR_INVALID, "threads is 17: 1 to 16");
+    set("GRADWIRE_THREADS", "0");
+    options = initial();
+    assert_refused(&options, GRADWIRE_ERR_INVALID, "GRADWIRE_THREADS is 0: 1 to 16");
+    options.threads = 0; /* of a program it is the default */
+    plan_of(&options);
     clear(NULL);
     set("RANK", "1");
     set("WORLD_SIZE", "2");
