@@ -7,6 +7,7 @@ Memory keeps the array from being freed or resized.
 from __future__ import annotations
 
 import ctypes
+import re
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from .errors import InvalidError
@@ -31,6 +32,11 @@ BYTES = TYPES["uint8"]
 # What a format of the buffer protocol, or a type code of DLPack, is called before its bits.
 _OF_FORMAT = dict.fromkeys("efd", "float") | dict.fromkeys("ilq", "int") | {"B": "uint"}
 _OF_DLPACK = {0: "int", 1: "uint", 2: "float", 4: "bfloat"}
+
+# In formats: names of fields, and elements that mean something to this process alone. Z is a text
+# of ctypes, unless it makes the type behind it complex.
+_FIELD = re.compile(":[^:]*:")
+_POINTER = re.compile("[OPXz&]|Z(?![fdg])")
 
 _DEVICES = (1, 3)  # of DLPack: the processor's memory, and that which a GPU has pinned
 
@@ -70,6 +76,11 @@ class Memory:
             raise InvalidError(f"{self.role} is read-only")
         if not view.c_contiguous:
             raise InvalidError(f"{self.role} is not contiguous: copy it first")
+        if _POINTER.search(_FIELD.sub("", view.format)):
+            raise InvalidError(
+                f"{self.role} has elements {view.format!r}: Python objects, or pointers, mean"
+                " nothing to another process"
+            )
         self.pointer = self._kept = ffi.from_buffer(array)
         self._is_buffer = True
         self.bytes = view.nbytes

@@ -104,6 +104,46 @@ class CallsTest(unittest.TestCase):
 
         in_threads(WORLD, body)
 
+    def test_pointers__are_not_moved(self):
+        class Node(ctypes.Structure):
+            _fields_ = [("value", ctypes.c_int), ("next", ctypes.POINTER(ctypes.c_int))]
+
+        wrong = (
+            np.array([{"rank": 1}, "text"], dtype=object),
+            np.zeros(2, [("number", "i4"), ("nested", [("thing", "O")])]),
+            (ctypes.py_object * 1)("text"),
+            (ctypes.c_char_p * 1)(b"text"),
+            (ctypes.c_wchar_p * 1)("text"),
+            (ctypes.c_void_p * 1)(1),
+            (ctypes.CFUNCTYPE(None) * 1)(),
+            Node(),
+        )
+        named = np.zeros(2, [("O", "i4"), ("zP&", "c16"), ("X", "u1", (2, 3))])
+
+        def body(job):
+            other = 1 - job.rank
+            for data in wrong:
+                for call in (
+                    job.broadcast,
+                    lambda data: job.allgather(data, data),
+                    lambda data: job.send(data, other),
+                    lambda data: job.receive(data, other),
+                    lambda data: job.push(1, data),
+                    lambda data: job.pull(1, data),
+                    job.allreduce,
+                    job.fragments,
+                ):
+                    with self.assertRaisesRegex(
+                        gradwire.InvalidError, "data has elements '.*Python objects, or pointers"
+                    ):
+                        call(data)
+            own = named.copy()
+            own["O"] = job.rank
+            job.broadcast(own, root=1)
+            np.testing.assert_array_equal(own["O"], 1)
+
+        in_threads(2, body)
+
     def test_values__are_pushed_and_pulled(self):
         def body(job):
             job.push(5, np.full(1000, job.rank + 1, "f4"))
