@@ -89,11 +89,16 @@ class Memory:
         return (f"{kind}{8 * view.itemsize}" if kind else view.format), view.itemsize
 
     def _take_tensor(self, array: Any) -> tuple[str, int]:
-        device = array.__dlpack_device__()[0]
-        if device not in _DEVICES:
+        try:
+            device = array.__dlpack_device__()[0]
+            # Nobody renames the capsule, so it is what gives the tensor back, when it goes.
+            self._kept = array.__dlpack__() if device in _DEVICES else None
+        except Exception as error:  # each library has others
+            raise InvalidError(
+                f"{self.role} is {type(array).__name__}: DLPack gives no access to it ({error})"
+            ) from error
+        if self._kept is None:
             raise InvalidError(f"{self.role} is on device {int(device)} of DLPack: copy it first")
-        # Nobody renames the capsule, so it is what gives the tensor back, when it goes.
-        self._kept = array.__dlpack__()
         tensor: Any = ffi.cast("DLTensor *", _capsule_pointer(self._kept, b"dltensor"))
         kind = tensor.dtype
         item, count = kind.bits * kind.lanes // 8, 1

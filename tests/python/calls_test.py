@@ -231,6 +231,9 @@ class CallsTest(unittest.TestCase):
             "out has 16 .*: 32 of": lambda job: job.allgather(grid, grid),
             "data has 4 .*: 32 of": lambda job: job.reduce_scatter(grid[0], grid),
             "list: neither": lambda job: job.allreduce([1, 2]),
+            "data is ndarray: DLPack gives no access": lambda job: job.broadcast(
+                np.zeros(4, "M8[s]")
+            ),
             "device 2": lambda job: job.allreduce(Tensor(grid, device=2)),
             "worth is of 2 fragments: .* 1": lambda job: job.allreduce(grid, worth=[1, 2]),
             "worth is int: a seq": lambda job: job.allreduce(grid, worth=5),
