@@ -101,12 +101,14 @@ class Memory:
             raise InvalidError(f"{self.role} is on device {int(device)} of DLPack: copy it first")
         tensor: Any = ffi.cast("DLTensor *", _capsule_pointer(self._kept, b"dltensor"))
         kind = tensor.dtype
-        item, count = kind.bits * kind.lanes // 8, 1
+        item, count, is_contiguous = kind.bits * kind.lanes // 8, 1, True
         for axis in reversed(range(tensor.ndim)):
             length = tensor.shape[axis]
             if tensor.strides and length > 1 and tensor.strides[axis] != count:
-                raise InvalidError(f"{self.role} is not contiguous: copy it first")
+                is_contiguous = False
             count *= length
+        if count and not is_contiguous:
+            raise InvalidError(f"{self.role} is not contiguous: copy it first")
         self.pointer = ffi.cast("char *", tensor.data) + tensor.byte_offset
         self.bytes = count * item
         name = _OF_DLPACK.get(kind.code) if kind.lanes == 1 else None

@@ -221,6 +221,14 @@ class CollectivesTest(GroupCase):
     def test_functions__of_futures_may_wait_for_calls(self):
         self.assertEqual(self.run_ranks(2, chained), [4, 4])
 
+    def test_tensors__are_memory_of_a_job(self):
+        with gradwire.Job(rank=0, world=1) as job:
+            for shape in ((2, 0), (4, 0, 3), ()):
+                job.allreduce(torch.zeros(shape))
+            learnt = torch.zeros(3, requires_grad=True)
+            with self.assertRaisesRegex(gradwire.InvalidError, "data is Tensor: .* gradient"):
+                job.allreduce(learnt)
+
 
 if __name__ == "__main__":
     unittest.main()
