@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import operator
 import select
 import threading
 from collections.abc import Callable
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 _LOOK_MS = 500  # how often who waits looks whether another thread has closed the job
 _HURRY_S = 0.3  # for a farewell when somebody has pressed Ctrl-C
+_TAGS = 1 << 24
+_KEYS = 1 << 64
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -214,6 +217,7 @@ class Job:
         **options: Unpack[CallOptions],
     ) -> Call:
         """Collective. As allreduce, but only `root` gets the result, and needs an `out`."""
+        root = self._number("reduce: root", root, self.world)
         is_root = root == self.rank
         given, result = self._reduced(data, out) if is_root else (Memory(data, "data"), ffi.NULL)
         return self._collective(
@@ -224,6 +228,7 @@ class Job:
         self, data: Array, *, root: int = 0, **options: Unpack[CallOptions]
     ) -> Call:
         """Collective. Every rank gets the data of `root`, bit by bit."""
+        root = self._number("broadcast: root", root, self.world)
         memory = Memory(data, "data", writes=root != self.rank)
         return self._collective("broadcast", options, memory, *memory.moved(), root)
 
@@ -254,6 +259,8 @@ class Job:
     ) -> Call:
         """Sends a message; ends when rank `to` has it, which calls receive with the same tag."""
         memory = Memory(data, "data")
+        to = self._number("send: to", to, self.world)
+        tag = self._number("send: tag", tag, _TAGS)
         return self._start("send", options, memory, memory.bytes, to, tag)
 
     def start_receive(
@@ -261,16 +268,20 @@ class Job:
     ) -> Call:
         """Ends when a message from rank `source` is there, which may be shorter than `data`."""
         memory = Memory(data, "data", writes=True)
+        source = self._number("receive: source", source, self.world)
+        tag = self._number("receive: tag", tag, _TAGS)
         return self._start("receive", options, memory, memory.bytes, source, tag)
 
     def start_push(self, key: int, data: Array, **options: Unpack[CallOptions]) -> Call:
         """Adds to the value with this key, which the first push makes."""
         memory = Memory(data, "data")
+        key = self._number("push: key", key, _KEYS)
         return self._start("push", options, key, memory, memory.count, memory.type)
 
     def start_pull(self, key: int, data: Array, **options: Unpack[CallOptions]) -> Call:
         """Gets the value with this key, as it is then."""
         memory = Memory(data, "data", writes=True)
+        key = self._number("pull: key", key, _KEYS)
         return self._start("pull", options, key, memory, memory.count, memory.type)
 
     allreduce = _waiting(start_allreduce)
@@ -285,6 +296,18 @@ class Job:
     pull = _waiting(start_pull)
 
     # How a call goes.
+
+    def _number(self, role: str, number: int, count: int) -> int:
+        """An argument that counts from 0, of so many."""
+        try:
+            given = operator.index(number)
+        except TypeError as error:
+            raise InvalidError(
+                f"rank {self.rank}: {role} is {type(number).__name__}: an integer is expected"
+            ) from error
+        if not 0 <= given < count:
+            raise InvalidError(f"rank {self.rank}: {role} is {given}: 0 to {count - 1}")
+        return given
 
     def _reduced(self, data: Array, out: Array | None) -> tuple[Memory, Memory]:
         """Memory of a sum and of its result, which may be the same."""
@@ -328,8 +351,6 @@ class Job:
                 self._calls[call] = None
                 try:
                     error = self._error(start())
-                except (TypeError, OverflowError) as wrong:
-                    error = InvalidError(f"rank {self.rank}: {call.name}: {wrong}")
                 finally:
                     if not call._number[0]:
                         del self._calls[call]

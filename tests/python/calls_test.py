@@ -248,8 +248,14 @@ class CallsTest(unittest.TestCase):
             "bound_pull is 1e-09": lambda job: job.allreduce(grid, bound_pull=1e-9),
             "bound is -0.1": lambda job: job.allreduce(grid, bound=-0.1),
             "layer is -1": lambda job: job.allreduce(grid, layer=-1),
-            "send: can't convert": lambda job: job.send(grid, 1, tag=-1),
+            "send: tag is -1: 0 to 16777215": lambda job: job.send(grid, 1, tag=-1),
+            "receive: tag is 16777216: 0 to": lambda job: job.receive(grid, 1, tag=1 << 24),
+            "send: to is str: an integer is": lambda job: job.send(grid, "1"),
+            "receive: source is 2: 0 to 1": lambda job: job.receive(grid, 2),
             "root is 2": lambda job: job.broadcast(grid, root=2),
+            "reduce: root is NoneType: an int": lambda job: job.reduce(grid, root=None),
+            "push: key is str: an integer is": lambda job: job.push("a", grid),
+            "pull: key is -1: 0 to 18446744073709551615": lambda job: job.pull(-1, grid),
         }
 
         def body(job):
