@@ -88,7 +88,8 @@ def fill(structure: Any, values: Mapping[str, Any]) -> list[Any]:
     for name, value in values.items():
         own = name if name in fields else name + "_"
         if own not in fields:
-            raise TypeError(f"there is no option {name!r}; there are {', '.join(fields)}")
+            known = ", ".join(field.removesuffix("_") for field in fields)
+            raise TypeError(f"there is no option {name!r}; there are {known}")
         if value is None:
             continue
         try:
