@@ -62,7 +62,7 @@ def words(enumeration: str) -> dict[str, int]:
 def value_of(enumeration: str, word: str) -> int:
     """The value for a word."""
     known = words(enumeration)
-    if word not in known:
+    if not isinstance(word, str) or word not in known:
         raise InvalidError(f"{enumeration} is {word!r}: one of {', '.join(known)} is expected")
     return known[word]
 

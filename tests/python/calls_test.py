@@ -242,6 +242,7 @@ class CallsTest(unittest.TestCase):
             "parts is int: a Parts": lambda job: job.allreduce(grid, parts=5),
             "bound is 0.8": lambda job: job.allreduce(grid[:0], bound=0.8),
             "op is .mean.: one of sum, av": lambda job: job.allreduce(grid, op="mean"),
+            r"op is \['sum'\]: one of": lambda job: job.allreduce(grid, op=["sum"]),
             "via is 'road': one of ina": lambda job: job.allreduce(grid, via="road"),
             "bound is 0.7": lambda job: job.allreduce(grid, bound=0.7),
             "bound is 1.5e-05: expected 0, or": lambda job: job.allreduce(grid, bound=1.5e-5),
