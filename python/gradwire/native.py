@@ -72,7 +72,10 @@ def _converted(field: Any, value: Any, kept: list[Any]) -> Any:
     if field.type.kind == "enum":
         return value_of(field.type.cname.removeprefix("enum gradwire_"), value)
     if field.type.kind == "pointer" and field.type.item.cname == "char":
-        kept.append(ffi.new("char[]", os.fsencode(value)))
+        text = os.fsencode(value)
+        if b"\0" in text:  # C's would end there
+            raise ValueError("a text without zero bytes is expected")
+        kept.append(ffi.new("char[]", text))
         return kept[-1]
     return value
 

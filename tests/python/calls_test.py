@@ -427,6 +427,7 @@ class CallsTest(unittest.TestCase):
             "rank 0: world is 0": {"world": 0},
             "via is 'road'": {"via": "road"},
             "join is 4: ": {"join": 4},
+            r"job is 'a\\x00b': a text without": {"job": "a\0b"},
             "rank is 'one'": {"rank": "one"},
             "congestion": {"cc": "none of them"},
         }.items():
