@@ -141,9 +141,8 @@ class Job:
         except (KeyboardInterrupt, SystemExit):
             future.add_done_callback(_close_late)
             raise
-        self._fd: int = lib.gradwire_fd(self._job)
         self._poll = select.poll()
-        self._poll.register(self._fd, select.POLLIN)
+        self._poll.register(self.fileno(), select.POLLIN)
         _open_jobs.add(self)
 
     @property
@@ -174,7 +173,8 @@ class Job:
 
     def fileno(self) -> int:
         """A descriptor for event loops, readable when a call may have ended: ask `done()` then."""
-        return self._fd
+        with self._turn:
+            return int(lib.gradwire_fd(self._opened()))
 
     def stats(self) -> dict[str, int]:
         """Counters since the job was opened; `struct gradwire_stats` explains them."""

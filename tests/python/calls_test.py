@@ -415,6 +415,7 @@ class CallsTest(unittest.TestCase):
                 call.wait,
                 job.barrier,
                 job.stats,
+                job.fileno,
                 lambda: job.allreduce(np.empty(0, "f4")),
             ):
                 with self.assertRaisesRegex(gradwire.ClosedError, "was closed"):
