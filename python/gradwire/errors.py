@@ -79,5 +79,8 @@ CLASSES: dict[int, type[Error]] = {kind.code: kind for kind in Error.__subclasse
 
 
 def error_of(code: int, rank: int, text: str) -> Error:
-    """An error of its class, or of the general one where a newer library has more codes."""
-    return CLASSES.get(code, Error)(f"rank {rank}: {text}")
+    """An error of its class, or of the general one where a newer library has more codes.
+
+    Before a job is open the rank may be what is wrong: then it is below 0, and nobody's.
+    """
+    return CLASSES.get(code, Error)(text if rank < 0 else f"rank {rank}: {text}")

@@ -434,6 +434,16 @@ class CallsTest(unittest.TestCase):
         }.items():
             with self.assertRaisesRegex(gradwire.InvalidError, text):
                 gradwire.Job(**options)
+        for text, environment in {
+            "^RANK is x, world is 2: ": {"RANK": "x", "WORLD_SIZE": "2"},
+            "^rank 1: RANK is set, WORLD_SIZE is not$": {"RANK": "1", "WORLD_SIZE": ""},
+            "^WORLD_SIZE is set, RANK is not$": {"RANK": "", "WORLD_SIZE": "2"},
+        }.items():
+            with (
+                unittest.mock.patch.dict("os.environ", environment, clear=True),
+                self.assertRaisesRegex(gradwire.InvalidError, text),
+            ):
+                gradwire.Job(join="127.0.0.1:4790")
         with self.assertRaisesRegex(TypeError, "'ranks'; there are job, .* switch, bind"):
             gradwire.Job(ranks=3)
         with self.assertRaisesRegex(gradwire.TimedOutError, "^rank 0: .* rank 1 for one has not"):
