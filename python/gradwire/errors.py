@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class Error(Exception):
-    """One line, which names the rank that reports it, and the rank or address it is about.
+    """One line: what is wrong, and of what the library reports by which rank, and whom it is about.
 
     Each class is of one code of `enum gradwire_error`; those that Python has a like of are both.
     """
