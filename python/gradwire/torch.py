@@ -56,7 +56,8 @@ _MESSAGES = 1 << 8
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:
     """The same memory, or a copy if it is not contiguous."""
-    return tensor.detach().contiguous().view(-1)
+    dense = tensor.detach().contiguous()
+    return dense.as_strided((dense.numel(),), (1,))  # of one element it may have been any
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:

@@ -180,6 +180,9 @@ def others():
     early.wait()
     assert late.item() == 1
     refused(gradwire.UnsupportedError, partial(dist.recv, late))
+    column = torch.full((1, 2), float(rank))[:, 1]  # of one element: contiguous, with stride 2
+    dist.broadcast(column, world - 1)
+    assert column.item() == world - 1, column.item()
     sparse = torch.eye(2).to_sparse()
     dist.all_reduce(sparse)
     assert torch.equal(sparse.to_dense(), torch.eye(2) * world)
