@@ -55,8 +55,8 @@ _MESSAGES = 1 << 8
 
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:
-    """The same memory, or a copy if it is not contiguous."""
-    dense = tensor.detach().contiguous()
+    """The same memory, or a copy if that is not contiguous, or is to be read with other signs."""
+    dense = tensor.detach().resolve_conj().resolve_neg().contiguous()
     return dense.as_strided((dense.numel(),), (1,))  # of one element it may have been any
 
 
@@ -66,9 +66,9 @@ def _bytes(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _put_back(flats: list[torch.Tensor], tensors: list[torch.Tensor]) -> None:
-    """Copies results to those tensors that are not contiguous."""
+    """Copies results to those tensors that have other memory."""
     for flat, tensor in zip(flats, tensors, strict=True):
-        if not tensor.is_contiguous():
+        if flat.data_ptr() != tensor.data_ptr():
             tensor.detach().copy_(flat.view(tensor.dtype).view(tensor.shape))
 
 

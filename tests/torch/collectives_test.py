@@ -183,6 +183,11 @@ def others():
     column = torch.full((1, 2), float(rank))[:, 1]  # of one element: contiguous, with stride 2
     dist.broadcast(column, world - 1)
     assert column.item() == world - 1, column.item()
+    # PyTorch negates this one when it is read, not in its memory.
+    one = torch.ones(1) if rank else torch.tensor([1 + 1j]).conj().imag
+    for call in (partial(dist.all_reduce, one), partial(dist.broadcast, one, 0)):
+        call()
+        assert one.item() == world - 2, one.item()
     sparse = torch.eye(2).to_sparse()
     dist.all_reduce(sparse)
     assert torch.equal(sparse.to_dense(), torch.eye(2) * world)
