@@ -180,6 +180,23 @@ class ProcessGroupGradwire(dist.ProcessGroup):
         say_once(f"{name} goes to Gloo")
         return getattr(self._gloo, name)(*arguments, **more)
 
+    def _expect(self, call: str, tensor: torch.Tensor, count: int, kind: torch.dtype) -> None:
+        if tensor.numel() != count or tensor.dtype != kind:
+            raise InvalidError(
+                f"rank {self._rank}: {call}: a tensor has {tensor.numel()} elements of"
+                f" {tensor.dtype}: {count} of {kind} are expected"
+            )
+
+    def _expect_each(self, call: str, tensors: list[torch.Tensor], own: torch.Tensor) -> None:
+        """A tensor for each rank, as large as our own."""
+        if len(tensors) != self._size:
+            raise InvalidError(
+                f"rank {self._rank}: {call}: {len(tensors)} tensors are given:"
+                f" {self._size} are expected, one for each rank"
+            )
+        for tensor in tensors:
+            self._expect(call, tensor, own.numel(), own.dtype)
+
     # Collectives.
 
     def allreduce(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
@@ -223,6 +240,7 @@ class ProcessGroupGradwire(dist.ProcessGroup):
         self, outputs: list[list[torch.Tensor]], inputs: list[torch.Tensor], opts: Any = None
     ) -> Any:
         (parts,), (given,) = outputs, inputs
+        self._expect_each("all_gather", parts, given)
         every = torch.empty((self._size, *given.shape), dtype=given.dtype)
 
         def finish() -> None:
@@ -239,6 +257,8 @@ class ProcessGroupGradwire(dist.ProcessGroup):
     def all_gather_single_coalesced(
         self, outputs: list[torch.Tensor], inputs: list[torch.Tensor], opts: Any = None
     ) -> Any:
+        for output, given in zip(outputs, inputs, strict=True):
+            self._expect("all_gather", output, self._size * given.numel(), given.dtype)
         flats = [_bytes(output) for output in outputs]
         pairs = list(zip(inputs, flats, strict=True))
 
@@ -257,6 +277,7 @@ class ProcessGroupGradwire(dist.ProcessGroup):
         (output,), (parts,) = outputs, inputs
         if _op_of(opts, outputs) is None:
             return self._delegate("reduce_scatter", outputs, inputs, opts)
+        self._expect_each("reduce_scatter", parts, output)
         return self.reduce_scatter_single(output, torch.cat([_flat(part) for part in parts]), opts)
 
     def reduce_scatter_single(

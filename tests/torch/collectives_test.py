@@ -197,12 +197,34 @@ def others():
     return own[0].item()
 
 
-def refused(kind, call):
+def refused(kind, call, line=""):
     try:
         call()
-    except kind:
+    except kind as error:
+        assert line in str(error), (line, str(error))
         return
     raise AssertionError(f"{call} is not refused")
+
+
+def sizes():
+    """Tensors that do not fit each other are refused before the call starts, by all ranks alike."""
+    two, three, wide = torch.ones(2), torch.ones(3), torch.ones(4)
+    whole = torch.ones(4, dtype=torch.int32)
+    for line, call in {
+        "all_gather: 1 tensors are given: 2 are": partial(dist.all_gather, [two], two),
+        "all_gather: 3 tensors are": partial(dist.all_gather, [two] * 3, two),
+        "all_gather: a tensor has 3 elements": partial(dist.all_gather, [two, three], two),
+        "2 of torch.float32 are expected": partial(dist.all_gather, [wide, wide], two),
+        "has 3 elements of torch.float32: 4 of": partial(dist.all_gather_into_tensor, three, two),
+        "4 elements of torch.int32: 4 of torch.float32": partial(
+            dist.all_gather_into_tensor, whole, two
+        ),
+        "reduce_scatter: 1 tensors are": partial(dist.reduce_scatter, two, [two]),
+        "reduce_scatter: a tensor has 3": partial(dist.reduce_scatter, two, [three, torch.ones(1)]),
+    }.items():
+        refused(gradwire.InvalidError, call, line)
+    dist.all_reduce(two)
+    return two[0].item()
 
 
 def chained():
@@ -225,6 +247,9 @@ class CollectivesTest(GroupCase):
 
     def test_calls__of_its_own(self):
         self.assertEqual(self.run_ranks(4, others), [2, 4, 2, 4])
+
+    def test_sizes__that_do_not_fit_are_refused(self):
+        self.assertEqual(self.run_ranks(2, sizes), [2, 2])
 
     def test_functions__of_futures_may_wait_for_calls(self):
         self.assertEqual(self.run_ranks(2, chained), [4, 4])
