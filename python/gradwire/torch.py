@@ -56,6 +56,8 @@ _MESSAGES = 1 << 8
 
 def _flat(tensor: torch.Tensor) -> torch.Tensor:
     """The same memory, or a copy if that is not contiguous, or is to be read with other signs."""
+    if tensor.layout != torch.strided or tensor.is_quantized:
+        raise InvalidError(f"a tensor is {tensor.dtype}, {tensor.layout}: a dense one is expected")
     dense = tensor.detach().resolve_conj().resolve_neg().contiguous()
     return dense.as_strided((dense.numel(),), (1,))  # of one element it may have been any
 

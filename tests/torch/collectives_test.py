@@ -189,6 +189,9 @@ def others():
         call()
         assert one.item() == world - 2, one.item()
     sparse = torch.eye(2).to_sparse()
+    scaled = torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8)
+    for wrong, kind in ((sparse, "torch.float32, torch.sparse_coo"), (scaled, "torch.quint8")):
+        refused(gradwire.InvalidError, partial(dist.broadcast, wrong, 0), f"is {kind}")
     dist.all_reduce(sparse)
     assert torch.equal(sparse.to_dense(), torch.eye(2) * world)
     halves = [dist.new_group(list(range(first, world, 2))) for first in (0, 1)]
