@@ -184,7 +184,8 @@ def _own_address() -> str:
     named = os.environ.get("GRADWIRE_BIND")
     if named:
         return named
-    is_alone = os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE")
+    here = os.environ.get("LOCAL_WORLD_SIZE")
+    is_alone = here is not None and here == os.environ.get("WORLD_SIZE")
     outside = "192.0.2.1"  # of nobody: only the route to it is asked for, and nothing is sent
     for other in (os.environ.get("MASTER_ADDR", "127.0.0.1"), outside):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:

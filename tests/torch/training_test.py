@@ -266,6 +266,37 @@ class MeetingTest(unittest.TestCase):
         ):
             meeting_place()
 
+    def test_address__is_one_that_the_others_reach(self):
+        class Probe:
+            def __init__(self, *_):
+                self.own = ""
+
+            def __enter__(self):
+                return self
+
+            def __exit__(self, *_):
+                pass
+
+            def connect(self, other):
+                self.own = "127.0.1.1" if other[0] in {"here", "127.0.0.1"} else "10.0.0.5"
+
+            def getsockname(self):
+                return (self.own, 9)
+
+        outside, alone = "10.0.0.5", "127.0.1.1"
+        for environment, expected in (
+            ({}, outside),
+            ({"MASTER_ADDR": "here"}, outside),
+            ({"MASTER_ADDR": "here", "WORLD_SIZE": "4"}, outside),
+            ({"MASTER_ADDR": "here", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"}, outside),
+            ({"MASTER_ADDR": "here", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "4"}, alone),
+        ):
+            with (
+                mock.patch.dict(os.environ, environment, clear=True),
+                mock.patch.object(socket, "socket", Probe),
+            ):
+                self.assertEqual(works._own_address(), expected, environment)
+
 
 class TrainingTest(GroupCase):
     def test_wrappers__train_as_one_process(self):
