@@ -16,6 +16,7 @@ import torch.distributed as dist
 
 from .errors import InvalidError
 from .job import Job
+from .native import value_of
 from .options import CallOptions, Importance, JobOptions, Via
 from .parts import Parts
 from .staging import Staging
@@ -45,6 +46,7 @@ class HookState:
         self.left_out = 0  # of these at all ranks: what averages do without
         self.missing = 0  # averages that no rank has
         self._call: CallOptions = {}
+        value_of("importance", importance)  # what is no word is none without a bound, too
         self._is_bounded = bound != 0 or bound_pull != 0
         if self._is_bounded:
             self._call |= {"bound": bound, "bound_pull": bound_pull, "importance": importance}

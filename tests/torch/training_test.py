@@ -320,7 +320,7 @@ class TrainingTest(GroupCase):
 
     def test_hook__that_is_none_is_refused(self):
         wrongs = [{"bound": value} for value in (math.nan, -0.1, 0.7)]
-        wrongs.append({"bound": 0.1, "importance": "most"})
+        wrongs += [{"bound": 0.1, "importance": "most"}, {"importance": "most"}]
         for said in self.run_ranks(2, partial(hooks_refused, wrongs)):
             self.assertEqual(said, list(map(str, wrongs)))
 
