@@ -23,7 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from .training import Task, curve_of, epochs_to, losing, target_of, train
+from .training import Task, batches_of, curve_of, epochs_to, losing, target_of, train
 
 PATIENCE = 3  # times as many epochs as without loss, then it is said that the target is not reached
 SLACK = 1.05  # rounds that differ by less are the same
@@ -132,6 +132,7 @@ def main() -> int:
     args = _arguments()
     try:
         task = find_task(args.task).sample(args.sample)
+        next(batches_of(task, args.workers, 0))  # each worker has some
     except ValueError as error:
         print(f"gradwire.profile: {error}", file=sys.stderr)
         return 2

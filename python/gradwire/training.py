@@ -159,13 +159,18 @@ def go_on(model: nn.Module, optimizer: torch.optim.Optimizer, average: Tensor) -
 
 
 def batches_of(task: Task, workers: int, seed: int) -> Iterator[list[Tensor]]:
-    """Round after round a batch for each worker, without an end; an epoch has each sample once."""
+    """Round after round a batch for each worker, without an end; an epoch has each sample once.
+
+    Raises ValueError if there are fewer samples than workers.
+    """
+    if len(task.inputs) < workers:
+        raise ValueError(f"{workers} workers have {len(task.inputs)} samples to learn from")
     drawn = torch.Generator().manual_seed(seed)
     together = workers * task.batch
     while True:
         order = torch.randperm(len(task.inputs), generator=drawn)
         for at in range(0, max(len(order) - together, 0) + 1, together):
-            yield list(order[at : at + together].chunk(workers))
+            yield list(order[at : at + together].tensor_split(workers))
 
 
 def rounds_of(task: Task, workers: int) -> int:

@@ -85,6 +85,15 @@ class LossTest(unittest.TestCase):
         self.assertEqual(average[7], 0)
         self.assertEqual(average[8], self.gradients[0, 8])
 
+    def test_batches__are_of_every_worker(self):
+        few = task().sample(6 / 300)
+        for batches in (training.batches_of(few, WORKERS, 0), training.batches_of(task(), 6, 0)):
+            for _ in range(3):
+                sizes = [len(batch) for batch in next(batches)]
+                self.assertIn(sizes, ([2, 2, 1, 1], [4] * 6))
+        with self.assertRaisesRegex(ValueError, "7 workers have 6 samples"):
+            next(training.batches_of(few, 7, 0))
+
     def test_rounds__without_loss_are_those_of_one_process(self):
         one, together = task(), task()
         last = None
@@ -162,6 +171,7 @@ class CommandTest(unittest.TestCase):
         for words, wrong in (
             (["nowhere.py:task"], "nowhere.py: there is no such file"),
             ([f"{__file__}:undecided"], "its score does not rise"),
+            ([f"{__file__}:task", "--sample", "1%"], "profile: 4 workers have 3 samples"),
             (["x.py:task", "--rates", "2"], "'2'"),
             (["x.py:task", "--sample", "0"], "--sample"),
             (["x.py:task", "--seeds", "none"], "'none'"),
