@@ -371,6 +371,10 @@ class Job:
         how = _How(given, fill(given, values))
         fragments = self._fragments(name, given, memories)
         if worth is not None:
+            if values.get("importance") not in (None, "worth"):
+                raise InvalidError(
+                    f"importance is {values['importance']!r}: of a worth it is 'worth', or left out"
+                )
             how.worth = Worth(worth, fragments * (self.world if name == "reduce_scatter" else 1))
             given.worth, given.importance = how.worth.function, value_of("importance", "worth")
         if parts is not None:

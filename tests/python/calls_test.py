@@ -236,6 +236,9 @@ class CallsTest(unittest.TestCase):
             ),
             "device 2": lambda job: job.allreduce(Tensor(grid, device=2)),
             "worth is of 2 fragments: .* 1": lambda job: job.allreduce(grid, worth=[1, 2]),
+            "importance is 'means': of a worth it": lambda job: job.allreduce(
+                grid, worth=[1], importance="means"
+            ),
             "worth is int: a seq": lambda job: job.allreduce(grid, worth=5),
             "worth of fragment 0 is no number: .*None": lambda job: job.push(1, grid, worth=[None]),
             "worth of fragment 0 is no .*str": lambda job: job.allreduce(grid, worth=["1"]),
