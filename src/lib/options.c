@@ -130,10 +130,29 @@ static int refuse(char *error, const char *format, const char *value)
     return gw_net_fail(error, GRADWIRE_ERR_INVALID, format, value);
 }
 
-/* Copies a text; false: it is too long. */
-static bool take_text(char *to, const char *text)
+static int take_text(const char *option, const char *text, char *to, char *error)
 {
-    return snprintf(to, GW_IO_NAME_MAX, "%s", text ? text : "") < GW_IO_NAME_MAX;
+    if (snprintf(to, GW_IO_NAME_MAX, "%s", text ? text : "") < GW_IO_NAME_MAX)
+        return GRADWIRE_OK;
+    return refuse(error, "%s is longer than 255 bytes", option);
+}
+
+static int take_texts(const struct gradwire_options *options, struct gw_io_plan *plan, char *error)
+{
+    int code = take_text("job", options->job ? options->job : "default", plan->job, error);
+    if (!code)
+        code = take_text("join", options->join, plan->join, error);
+    if (!code)
+        code = take_text("switch", options->switch_, plan->switch_, error);
+    if (!code)
+        code = take_text("bind", options->bind, plan->bind, error);
+    if (code)
+        return code;
+    if (plan->join[0] && !gw_sock_addr_is_name(plan->join))
+        return refuse(error, "join is %s: not HOST:PORT", plan->join);
+    if (plan->switch_[0] && !gw_sock_addr_is_name(plan->switch_))
+        return refuse(error, "switch is %s: not HOST:PORT", plan->switch_);
+    return GRADWIRE_OK;
 }
 
 /* What is known of parts is bounded by their number, and that of bytes by the layout of messages.
@@ -372,15 +391,9 @@ int gw_options_plan(const struct gradwire_options *given, struct gw_io_plan *pla
         .stall = options.deadline_ms * GW_MS,
         .spin = options.spin_us * GW_US,
     };
-    if (!take_text(plan->job, options.job ? options.job : "default") ||
-        !take_text(plan->join, options.join) || !take_text(plan->switch_, options.switch_) ||
-        !take_text(plan->bind, options.bind))
-        return refuse(error, "job, join, switch or bind is longer than %s bytes", "255");
-    if (plan->join[0] && !gw_sock_addr_is_name(plan->join))
-        return refuse(error, "join is %s: not HOST:PORT", plan->join);
-    if (plan->switch_[0] && !gw_sock_addr_is_name(plan->switch_))
-        return refuse(error, "switch is %s: not HOST:PORT", plan->switch_);
-    code = take_servers(options.server ? options.server : "", plan, error);
+    code = take_texts(&options, plan, error);
+    if (!code)
+        code = take_servers(options.server ? options.server : "", plan, error);
     if (code)
         return code;
     if (!plan->join[0] && !plan->server_count && plan->world > 1)

@@ -382,7 +382,8 @@ static void options_plan__names_what_is_out_of_range(void **state)
     REFUSES(via, GRADWIRE_VIA_DEFAULT + 1, "via");
     REFUSES(via, (enum gradwire_via) - 1, "via");
     REFUSES(join, NULL, "join");
-    REFUSES(switch_, long_name, "switch");
+    REFUSES(switch_, long_name, "switch is longer than 255 bytes");
+    REFUSES(bind, long_name, "bind is longer than 255 bytes");
     REFUSES(server, long_name, "server is xx");
     REFUSES(server, ",a:1", "server is ,a:1: HOST:PORT, or several with commas between");
     REFUSES(server, "a:1,", "server is a:1,");
@@ -399,8 +400,8 @@ static void options_plan__names_what_is_out_of_range(void **state)
     REFUSES(switch_, "s:0", "switch is s:0: not HOST:PORT");
     REFUSES(multicast, "10.0.0.1:4000", "multicast is 10.0.0.1:4000: none, or ADDRESS:PORT of a");
     REFUSES(multicast, "239.1.2.3", "multicast is 239.1.2.3: none, or ADDRESS:PORT of a");
-    REFUSES(job, long_name, "job");
-    REFUSES(join, long_name, "join");
+    REFUSES(job, long_name, "job is longer than 255 bytes");
+    REFUSES(join, long_name, "join is longer than 255 bytes");
     REFUSES(key_file, "/nonexistent/key", "/nonexistent/key");
     REFUSES(urgency, "haste", "no rule of urgency is called haste");
     REFUSES(authenticate, 1, "key_file is not given");
