@@ -159,9 +159,11 @@ static int describe(const struct gw_sim_args *args)
         gw_complain("%s", why);
         return GW_EXIT_USAGE;
     }
-    fputs(text, stdout);
+    int status = gw_sim_check(args);
+    if (status == GW_EXIT_OK)
+        fputs(text, stdout);
     free(text);
-    return GW_EXIT_OK;
+    return status;
 }
 
 int gw_cmd_sim(int argc, char **argv)

@@ -15,6 +15,7 @@
 #include "cli/stopwatch.h"
 #include "cli/table.h"
 #include "cli/trace_events.h"
+#include "topo/memory.h"
 
 enum {
     BAR_WIDTH = 40,
@@ -73,6 +74,9 @@ static bool make_directory(const char *out, uint32_t index, bool is_only, char p
 /* All runs of one call: where they write, and what they have found so far. */
 struct session {
     const struct gw_sim_args *args;
+    struct gw_sweep sweep;
+    struct gw_override *overrides; /* of the point that runs: the sweep's, then those of --set */
+    uint32_t override_count;
     json_t *results;          /* of all runs, where somebody will ask for them */
     json_t *point;            /* results of the point that runs */
     struct gw_table *table;   /* NULL: the scenario has none */
@@ -147,68 +151,104 @@ static int report(struct session *session, const struct gw_run_report *run)
     return GW_EXIT_OK;
 }
 
-/* Runs one point with one seed. */
-static int run_once(struct session *session, const struct gw_override *overrides, uint32_t count,
-                    uint64_t seed_offset)
+/* A simulation that is ready to run, and what it was made of. */
+struct run {
+    struct gw_scenario scenario;
+    struct gw_sim_options options;
+    struct gw_sim *sim;
+};
+
+/* Builds the session's point. The run is to be closed in either case. Returns an exit status. */
+static int open_run(struct run *run, const struct session *session, uint64_t seed_offset)
 {
     const struct gw_sim_args *args = session->args;
     char why[GW_WHY_MAX];
-    struct gw_scenario scenario;
-    int error = gw_scenario_load(&scenario, args->scenario, overrides, count, why);
-    if (error) {
+    run->sim = NULL;
+    if (gw_scenario_load(&run->scenario, args->scenario, session->overrides,
+                         session->override_count, why)) {
         gw_complain("%s", why);
-        gw_scenario_free(&scenario);
         return GW_EXIT_USAGE;
     }
-    bool shows = isatty(STDERR_FILENO);
-    struct gw_sim_options sim_options = {
-        .seed = scenario.seed + seed_offset,
+    run->options = (struct gw_sim_options){
+        .seed = run->scenario.seed + seed_offset,
         .threads = (uint32_t)args->threads,
         .wire = args->wire,
-        .pcap_file = args->pcap,
+        .pcap_file = session->is_only ? args->pcap : NULL,
         .timeline = args->timeline != NULL,
-        .pcap_link = scenario.metrics.pcap_link,
-        .progress = shows ? show_progress : NULL,
+        .pcap_link = run->scenario.metrics.pcap_link,
+        .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
     };
-    struct gw_sim *sim = NULL;
-    int status = GW_EXIT_USAGE;
-    error = gw_sim_open(&sim, &scenario, &sim_options, why);
-    if (!error) {
-        double start = gw_seconds();
-        error = gw_sim_run(sim, why);
-        double wall = gw_seconds() - start;
-        if (shows)
-            clear_progress();
-        status = GW_EXIT_FAILURE;
-        if (!error) {
-            struct gw_run_report run = {
-                .scenario = &scenario,
-                .sim = sim,
-                .params = overrides,
-                .param_count = count,
-                .seed = sim_options.seed,
-                .host = {.threads = sim_options.threads,
-                         .wall_s = wall,
-                         .peak_rss_mb = peak_rss_mb()},
-            };
-            status = report(session, &run);
-        }
-    }
-    if (error)
+    if (gw_sim_open(&run->sim, &run->scenario, &run->options, why)) {
         gw_complain("%s: %s", args->scenario, why);
-    gw_sim_close(sim);
-    gw_scenario_free(&scenario);
+        return GW_EXIT_USAGE;
+    }
+    return GW_EXIT_OK;
+}
+
+static void close_run(struct run *run)
+{
+    gw_sim_close(run->sim);
+    gw_scenario_free(&run->scenario);
+}
+
+/* Runs the session's point with one seed. */
+static int run_once(struct session *session, uint64_t seed_offset)
+{
+    char why[GW_WHY_MAX];
+    struct run run;
+    int status = open_run(&run, session, seed_offset);
+    if (status == GW_EXIT_OK) {
+        double start = gw_seconds();
+        int error = gw_sim_run(run.sim, why);
+        double wall = gw_seconds() - start;
+        if (run.options.progress)
+            clear_progress();
+        struct gw_run_report finished = {
+            .scenario = &run.scenario,
+            .sim = run.sim,
+            .params = session->overrides,
+            .param_count = session->override_count,
+            .seed = run.options.seed,
+            .host = {.threads = run.options.threads, .wall_s = wall, .peak_rss_mb = peak_rss_mb()},
+        };
+        if (error)
+            gw_complain("%s: %s", session->args->scenario, why);
+        status = error ? GW_EXIT_FAILURE : report(session, &finished);
+    }
+    close_run(&run);
     return status;
 }
 
-/* Runs all seeds of a point. `overrides` holds the sweep's settings, then those of --set. */
-static int run_point(struct session *session, uint32_t point, const struct gw_override *overrides,
-                     uint32_t count)
+/* Makes a point the session's. */
+static void set_point(struct session *session, uint32_t point)
+{
+    const struct gw_sweep *sweep = &session->sweep;
+    for (uint32_t i = 0; i < sweep->key_count; i++)
+        session->overrides[i] = sweep->overrides[point * sweep->key_count + i];
+}
+
+/* Builds all points of a sweep once: what is wrong with the last must not cost the others. */
+static int check_points(struct session *session)
 {
     int status = GW_EXIT_OK;
+    uint32_t count = session->sweep.point_count;
+    for (uint32_t point = 0; count > 1 && point < count && status == GW_EXIT_OK; point++) {
+        struct run run;
+        set_point(session, point);
+        status = open_run(&run, session, 0);
+        close_run(&run);
+    }
+    return status;
+}
+
+/* Runs all seeds of a point. */
+static int run_point(struct session *session, uint32_t point)
+{
+    int status = GW_EXIT_OK;
+    set_point(session, point);
     session->point = json_array();
     for (uint64_t k = 0; k < session->args->seeds && status == GW_EXIT_OK; k++)
-        status = run_once(session, overrides, count, k);
+        status = run_once(session, k);
     if (status == GW_EXIT_OK && session->table &&
         gw_table_add(session->table, point, session->point) != GW_OK)
         status = GW_EXIT_USAGE;
@@ -216,21 +256,11 @@ static int run_point(struct session *session, uint32_t point, const struct gw_ov
     return status;
 }
 
-/* Runs all points. */
-static int run_points(struct session *session, const struct gw_sweep *sweep)
+static int run_points(struct session *session)
 {
-    const struct gw_sim_args *args = session->args;
-    uint32_t count = sweep->key_count + args->override_count;
-    struct gw_override *overrides = calloc(count + 1, sizeof(*overrides));
-    int status = overrides ? GW_EXIT_OK : GW_EXIT_FAILURE;
-    for (uint32_t point = 0; point < sweep->point_count && status == GW_EXIT_OK; point++) {
-        for (uint32_t i = 0; i < sweep->key_count; i++)
-            overrides[i] = sweep->overrides[point * sweep->key_count + i];
-        for (uint32_t i = 0; i < args->override_count; i++)
-            overrides[sweep->key_count + i] = args->overrides[i];
-        status = run_point(session, point, overrides, count);
-    }
-    free(overrides);
+    int status = GW_EXIT_OK;
+    for (uint32_t point = 0; point < session->sweep.point_count && status == GW_EXIT_OK; point++)
+        status = run_point(session, point);
     return status;
 }
 
@@ -316,9 +346,10 @@ static int conclude(struct session *session)
 }
 
 /* All that happens between opening and closing a session. Returns an exit status. */
-static int run_session(struct session *session, const struct gw_sweep *sweep)
+static int run_session(struct session *session)
 {
     const struct gw_sim_args *args = session->args;
+    const struct gw_sweep *sweep = &session->sweep;
     char directory[PATH_SIZE];
     if (args->pcap && !session->is_only) {
         gw_complain("--pcap: needs a single run, not a sweep or several seeds");
@@ -335,12 +366,15 @@ static int run_session(struct session *session, const struct gw_sweep *sweep)
         if (!session->claims)
             return GW_EXIT_USAGE;
     }
+    int status = check_points(session);
+    if (status != GW_EXIT_OK)
+        return status;
     /* Before the work, so that nothing is lost when the results have nowhere to go. */
     if (args->out && !make_directory(args->out, 0, true, directory))
         return GW_EXIT_USAGE;
     if (sweep->column_count && (args->out || !args->json))
         session->table = gw_table_open(sweep);
-    int status = run_points(session, sweep);
+    status = run_points(session);
     if (status == GW_EXIT_OK)
         status = conclude(session);
     if (status == GW_EXIT_OK && session->incomplete) {
@@ -350,25 +384,50 @@ static int run_session(struct session *session, const struct gw_sweep *sweep)
     return status;
 }
 
-int gw_sim_runs(const struct gw_sim_args *args)
+/* Returns an exit status; the session is to be closed in either case. */
+static int open_session(struct session *session, const struct gw_sim_args *args)
 {
     char why[GW_WHY_MAX];
-    struct gw_sweep sweep;
-    if (gw_sweep_load(&sweep, args->scenario, args->overrides, args->override_count, why)) {
+    struct gw_sweep *sweep = &session->sweep;
+    *session = (struct session){.args = args, .results = json_array()};
+    if (gw_sweep_load(sweep, args->scenario, args->overrides, args->override_count, why)) {
         gw_complain("%s", why);
-        gw_sweep_free(&sweep);
         return GW_EXIT_USAGE;
     }
-    struct session session = {
-        .args = args,
-        .results = json_array(),
-        .is_only = sweep.point_count == 1 && args->seeds == 1,
-    };
-    int status = run_session(&session, &sweep);
-    close_timeline(&session);
-    gw_table_close(session.table);
-    gw_claims_close(session.claims);
-    json_decref(session.results);
-    gw_sweep_free(&sweep);
+    session->is_only = sweep->point_count == 1 && args->seeds == 1;
+    session->override_count = sweep->key_count + args->override_count;
+    session->overrides = gw_memory_zeroed(session->override_count, sizeof(*session->overrides));
+    for (uint32_t i = 0; i < args->override_count; i++)
+        session->overrides[sweep->key_count + i] = args->overrides[i];
+    return GW_EXIT_OK;
+}
+
+static void close_session(struct session *session)
+{
+    close_timeline(session);
+    gw_table_close(session->table);
+    gw_claims_close(session->claims);
+    json_decref(session->results);
+    free(session->overrides);
+    gw_sweep_free(&session->sweep);
+}
+
+int gw_sim_runs(const struct gw_sim_args *args)
+{
+    struct session session;
+    int status = open_session(&session, args);
+    if (status == GW_EXIT_OK)
+        status = run_session(&session);
+    close_session(&session);
+    return status;
+}
+
+int gw_sim_check(const struct gw_sim_args *args)
+{
+    struct session session;
+    int status = open_session(&session, args);
+    if (status == GW_EXIT_OK)
+        status = check_points(&session);
+    close_session(&session);
     return status;
 }

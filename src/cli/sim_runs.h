@@ -24,7 +24,9 @@ struct gw_sim_args {
     const char *out, *pcap, *timeline;
 };
 
-/* Complains itself; returns an exit status. */
+/* Both complain themselves, and return an exit status. */
 int gw_sim_runs(const struct gw_sim_args *args);
+/* Whether all points of a sweep could run. */
+int gw_sim_check(const struct gw_sim_args *args);
 
 #endif

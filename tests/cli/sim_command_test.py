@@ -103,6 +103,17 @@ class CommandTest(CommandCase):
         self.refuse(["sim", name, "--set", "host.payload=yes"], "bound", "host.payload", "17")
         self.gradwire("sim", name)
 
+    def test_points_of_a_sweep__are_checked_before_the_first_runs(self):
+        out = self.path("out")
+        for sweep, part in [
+            ("{workload.degree: [4, 8, -8]}", "workload.degree=-8"),
+            ("{cc: [smartt, bogus]}", "cc=bogus"),
+            ("{host.train: [1, 9999]}", "host.train"),  # the simulator finds this one
+        ]:
+            for words in (["--out", out], ["--set", "table=[fct_us.p99]"], ["--describe"]):
+                self.refuse(["sim", self.scenario, "--set", "sweep=" + sweep, *words], part)
+                self.assertFalse(os.path.exists(out))
+
     def test_files_that_are_missing__are_named(self):
         self.refuse(["sim", self.path("none.yaml")], "none.yaml", "No such file")
         missing = "topology: {kind: star}\nworkload: {kind: matrix, file: none.cm}\n"
