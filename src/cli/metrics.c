@@ -4,6 +4,7 @@
  */
 #include "cli/metrics.h"
 
+#include <errno.h>
 #include <microhttpd.h>
 #include <pthread.h>
 #include <sodium.h>
@@ -101,14 +102,15 @@ int gw_metrics_open(const char *listen, const char *token, struct gw_metrics **r
         digest_of(token, metrics->token);
     unsigned flags =
         MHD_USE_INTERNAL_POLLING_THREAD | (addr.storage.ss_family == AF_INET6 ? MHD_USE_IPv6 : 0);
-    metrics->http =
-        MHD_start_daemon(flags, gw_sock_addr_port(&addr), NULL, NULL, answer, metrics,
-                         MHD_OPTION_SOCK_ADDR, &addr.storage, MHD_OPTION_CONNECTION_LIMIT,
-                         (unsigned)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
-                         MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);
+    metrics->http = MHD_start_daemon(
+        flags, gw_sock_addr_port(&addr), NULL, NULL, answer, metrics, MHD_OPTION_SOCK_ADDR,
+        &addr.storage, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_END);
     if (!metrics->http) {
+        int reason = errno;
         gw_metrics_close(metrics);
-        return gw_net_fail(error, GW_ERR_SYSTEM, "cannot serve metrics at %s", listen);
+        return gw_net_fail(error, GW_ERR_SYSTEM, "cannot serve metrics at %s: %s", listen,
+                           strerror(reason));
     }
     *result = metrics;
     return GW_OK;
