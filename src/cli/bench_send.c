@@ -9,6 +9,7 @@
 #include "base/bits.h"
 #include "base/prng.h"
 #include "cli/cli.h"
+#include "cli/json_print.h"
 #include "cli/stopwatch.h"
 
 #define WRONG UINT64_MAX /* in place of how many fragments are missing */
@@ -143,8 +144,8 @@ static const char *lb_of(const struct gw_reduce_args *args)
     return args->options.lb ? args->options.lb : "reps";
 }
 
-static void print_json(const struct gw_reduce_args *args, const struct gw_bench_send_cfg *cfg,
-                       const double *sorted, const struct gw_bench_send *result)
+static int print_json(const struct gw_reduce_args *args, const struct gw_bench_send_cfg *cfg,
+                      const double *sorted, const struct gw_bench_send *result)
 {
     const struct gradwire_stats *stats = &result->stats;
     const uint32_t n = (uint32_t)cfg->iters;
@@ -160,9 +161,7 @@ static void print_json(const struct gw_reduce_args *args, const struct gw_bench_
         (json_int_t)stats->timeouts);
     if (cfg->parts->bound > 0)
         json_object_set_new(root, "missing", json_real(result->missing));
-    json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-    putchar('\n');
-    json_decref(root);
+    return gw_json_print(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
 }
 
 static void print_text(const struct gw_reduce_args *args, const struct gw_bench_send_cfg *cfg,
@@ -189,10 +188,11 @@ int gw_bench_send_print(const struct gw_reduce_args *args, const struct gw_bench
     double *sorted = gw_reduce_sorted(times, (uint32_t)cfg->iters);
     if (!sorted)
         return GW_EXIT_FAILURE;
+    int status = GW_EXIT_OK;
     if (args->json)
-        print_json(args, cfg, sorted, result);
+        status = print_json(args, cfg, sorted, result);
     else
         print_text(args, cfg, sorted, result);
     free(sorted);
-    return GW_EXIT_OK;
+    return status;
 }

@@ -16,6 +16,7 @@
 #include "base/cpu.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "cli/json_print.h"
 #include "cli/option.h"
 #include "core/quant/kernels.h"
 #include "net/udp/probe.h"
@@ -217,7 +218,7 @@ static void check_interfaces(struct report *report, const char *only)
         if_freenameindex(all);
 }
 
-static void print_json(const struct report *report)
+static int print_json(const struct report *report)
 {
     json_t *items = json_array();
     for (uint32_t i = 0; i < report->count; i++) {
@@ -227,9 +228,7 @@ static void print_json(const struct report *report)
                                                "advice", item->advice));
     }
     json_t *root = json_pack("{s:o}", "items", items);
-    json_dumpf(root, stdout, JSON_INDENT(2));
-    putchar('\n');
-    json_decref(root);
+    return gw_json_print(root, stdout, JSON_INDENT(2));
 }
 
 static void print_text(const struct report *report)
@@ -248,6 +247,7 @@ int gw_cmd_check(int argc, char **argv)
     static struct report report;
     struct check_args args = {.port = 4791};
     bool is_ready = true;
+    int status = GW_EXIT_OK;
     argp_err_exit_status = GW_EXIT_USAGE;
     if (argp_parse(&argp, argc, argv, 0, NULL, &args) != 0)
         return GW_EXIT_USAGE;
@@ -258,8 +258,8 @@ int gw_cmd_check(int argc, char **argv)
     for (uint32_t i = 0; i < report.count; i++)
         is_ready &= report.items[i].state != STATE_FAIL;
     if (args.json)
-        print_json(&report);
+        status = print_json(&report);
     else
         print_text(&report);
-    return is_ready ? GW_EXIT_OK : GW_EXIT_FAILURE;
+    return is_ready ? status : GW_EXIT_FAILURE;
 }

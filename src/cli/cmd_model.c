@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "cli/json_print.h"
 #include "cli/option.h"
 #include "workload/model/compute.h"
 
@@ -92,13 +93,6 @@ static double us(gw_time time)
     return (double)time / GW_US;
 }
 
-static void print_json(json_t *json)
-{
-    json_dumpf(json, stdout, JSON_INDENT(2));
-    putchar('\n');
-    json_decref(json);
-}
-
 static json_t *totals_json(const struct gw_model *model)
 {
     return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I}", "name", model->name, "layers",
@@ -126,9 +120,8 @@ static int list_models(bool as_json)
         gw_model_free(&model);
     }
     if (as_json)
-        print_json(list);
-    else
-        json_decref(list);
+        return gw_json_print(list, stdout, JSON_INDENT(2));
+    json_decref(list);
     return GW_EXIT_OK;
 }
 
@@ -140,7 +133,7 @@ struct shown {
     double samples_per_s;
 };
 
-static void print_model_json(const struct shown *shown)
+static int print_model_json(const struct shown *shown)
 {
     const struct gw_model *model = shown->model;
     json_t *table = json_array(), *json = totals_json(model);
@@ -154,7 +147,10 @@ static void print_model_json(const struct shown *shown)
             json_object_set_new(row, "forward_us", json_real(us(shown->plan->layers[l].forward)));
             json_object_set_new(row, "backward_us", json_real(us(shown->plan->layers[l].backward)));
         }
-        json_array_append_new(table, row);
+        if (json_array_append_new(table, row) != 0) {
+            json_decref(json); /* with a row less it would be wrong */
+            json = NULL;
+        }
     }
     json_object_set_new(json, "table", table);
     if (shown->cfg->device) {
@@ -165,7 +161,7 @@ static void print_model_json(const struct shown *shown)
         json_object_update(json, times);
         json_decref(times);
     }
-    print_json(json);
+    return gw_json_print(json, stdout, JSON_INDENT(2));
 }
 
 static void print_model(const struct shown *shown)
@@ -219,15 +215,16 @@ static int show_model(const struct model_args *args)
         error = gw_compute_rate(&rate, &model, args->device, why, sizeof(why));
     struct shown shown = {
         .model = &model, .plan = &plan, .cfg = &cfg, .samples_per_s = (double)rate / GW_Q16_ONE};
+    int status = error ? GW_EXIT_USAGE : GW_EXIT_OK;
     if (error)
         gw_complain("model: %s", why);
     else if (args->json)
-        print_model_json(&shown);
+        status = print_model_json(&shown);
     else
         print_model(&shown);
     gw_plan_free(&plan);
     gw_model_free(&model);
-    return error ? GW_EXIT_USAGE : GW_EXIT_OK;
+    return status;
 }
 
 int gw_cmd_model(int argc, char **argv)

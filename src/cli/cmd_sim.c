@@ -143,12 +143,13 @@ static char *filter_help(int key, const char *text, void *input)
 
 static int list(const char *kind, bool as_json)
 {
-    if (gw_report_list(kind, as_json))
-        return GW_EXIT_OK;
+    int status = gw_report_list(kind, as_json);
+    if (status != GW_EXIT_USAGE)
+        return status;
     char *kinds = gw_report_kinds();
     gw_complain("--list %s: unknown; one of: %s", kind, kinds);
     free(kinds);
-    return GW_EXIT_USAGE;
+    return status;
 }
 
 static int describe(const struct gw_sim_args *args)

@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "cli/cli.h"
+#include "cli/json_print.h"
 #include "cli/option.h"
 #include "workload/model/drop_expect.h"
 #include "workload/model/drop_plan.h"
@@ -217,8 +218,8 @@ static json_t *queue_json(const struct gw_drop_choice *choice, uint32_t queue, d
                      "large_tried", choice->large_tried, "cost", real(choice->cost));
 }
 
-static void print_json(const struct gw_drop_plan *plan, const struct gw_drop_port *port,
-                       const struct outcome *outcome)
+static int print_json(const struct gw_drop_plan *plan, const struct gw_drop_port *port,
+                      const struct outcome *outcome)
 {
     json_t *table = json_array();
     for (uint32_t q = 0; q < port->queues; q++) {
@@ -235,9 +236,7 @@ static void print_json(const struct gw_drop_plan *plan, const struct gw_drop_por
         "{s:o, s:o, s:o, s:o, s:I, s:o}", "queues", table, "cost", real(plan->cost), "thresholds",
         list_json(plan, port->queues, false), "limits", list_json(plan, port->queues, true),
         "threshold", (json_int_t)plan->threshold, "step", real((double)plan->step / GW_Q16_ONE));
-    json_dumpf(json, stdout, JSON_INDENT(2));
-    putchar('\n');
-    json_decref(json);
+    return gw_json_print(json, stdout, JSON_INDENT(2));
 }
 
 static void print_list(const char *key, const struct gw_drop_plan *plan, uint32_t queues,
@@ -314,14 +313,15 @@ static int find(struct thresholds_args *args)
         gw_drop_expect(&plan, port, args->trial);
     if (!error && args->simulate)
         error = try_out(&outcome, &plan, args, why);
+    int status = error ? GW_EXIT_USAGE : GW_EXIT_OK;
     if (error)
         gw_complain("thresholds: %s", why);
     else if (args->json)
-        print_json(&plan, port, args->simulate ? &outcome : NULL);
+        status = print_json(&plan, port, args->simulate ? &outcome : NULL);
     else
         print_text(&plan, port, args->simulate ? &outcome : NULL);
     gw_model_free(&model);
-    return error ? GW_EXIT_USAGE : GW_EXIT_OK;
+    return status;
 }
 
 int gw_cmd_thresholds(int argc, char **argv)

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/cli.h"
+#include "cli/json_print.h"
 #include "cli/report.h"
 #include "core/coll/coll.h"
 #include "core/grant/grant.h"
@@ -115,7 +117,7 @@ char *gw_report_kinds(void)
     return text;
 }
 
-bool gw_report_list(const char *kind, bool as_json)
+int gw_report_list(const char *kind, bool as_json)
 {
     bool is_known = false;
     json_t *json = json_array();
@@ -131,10 +133,8 @@ bool gw_report_list(const char *kind, bool as_json)
                 print_algo(registry, registry->algos[j]);
         }
     }
-    if (is_known && as_json) {
-        json_dumpf(json, stdout, JSON_INDENT(2));
-        putchar('\n');
-    }
+    if (is_known && as_json)
+        return gw_json_print(json, stdout, JSON_INDENT(2));
     json_decref(json);
-    return is_known;
+    return is_known ? GW_EXIT_OK : GW_EXIT_USAGE;
 }

@@ -11,6 +11,7 @@
 
 #include "base/units.h"
 #include "cli/cli.h"
+#include "cli/json_print.h"
 #include "cli/option.h"
 #include "lib/faults.h"
 #include "net/udp/sock.h"
@@ -307,8 +308,8 @@ double gw_reduce_quantile(const double *times, uint32_t count, double part)
     return times[at ? at - 1 : 0];
 }
 
-static void print_json(const struct gw_reduce_report *report, const double *times, double algbw,
-                       double busbw)
+static int print_json(const struct gw_reduce_report *report, const double *times, double algbw,
+                      double busbw)
 {
     const struct gradwire_stats *stats = &report->stats;
     uint32_t n = report->iters;
@@ -338,9 +339,7 @@ static void print_json(const struct gw_reduce_report *report, const double *time
                             json_integer((json_int_t)stats->server_bytes));
         json_object_set_new(root, "copies_saved", json_integer((json_int_t)stats->copies_saved));
     }
-    json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-    putchar('\n');
-    json_decref(root);
+    return gw_json_print(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
 }
 
 int gw_reduce_print(const struct gw_reduce_report *report, bool json)
@@ -353,9 +352,9 @@ int gw_reduce_print(const struct gw_reduce_report *report, bool json)
     double busbw = algbw * 2 * (report->workers - 1) / report->workers;
     const struct gradwire_stats *stats = &report->stats;
     if (json) {
-        print_json(report, times, algbw, busbw);
+        int status = print_json(report, times, algbw, busbw);
         free(times);
-        return GW_EXIT_OK;
+        return status;
     }
     printf("%u workers, %.3f MB each, via %s, %u iterations\n", report->workers,
            1e-6 * (double)report->bytes, via_names[report->via], report->iters);

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "cli/cli.h"
+#include "cli/json_print.h"
 #include "cli/losses.h"
 #include "cli/measures.h"
 #include "cli/report_bursts.h"
@@ -111,8 +112,6 @@ json_t *gw_report_json(const struct gw_run_report *run)
                   "host", "threads", (int)run->host.threads, "wall_s", run->host.wall_s,
                   "hops_per_s", run->host.wall_s > 0 ? (double)totals.hops / run->host.wall_s : 0.0,
                   "peak_rss_mb", run->host.peak_rss_mb);
-    if (!json)
-        abort();
     extend_times(&times, json_object_get(json, "fct_us"));
     free(times.values);
     gw_time bound = gw_sim_bound(run->scenario);
@@ -325,11 +324,10 @@ static int write_result(const struct gw_run_report *run, const char *directory)
     FILE *file = open_file(directory, "result.json", path);
     if (!file)
         return GW_ERR_SYSTEM;
-    json_t *json = gw_report_json(run);
-    json_dumpf(json, file, JSON_INDENT(2) | JSON_REAL_PRECISION(GW_REPORT_DIGITS));
-    fputc('\n', file);
-    json_decref(json);
-    return close_file(file, path);
+    int status = gw_json_print(gw_report_json(run), file,
+                               JSON_INDENT(2) | JSON_REAL_PRECISION(GW_REPORT_DIGITS));
+    int error = close_file(file, path);
+    return status ? GW_ERR_INVALID : error;
 }
 
 int gw_report_files(const struct gw_run_report *run, const char *directory)

@@ -29,7 +29,7 @@ struct gw_run_report {
     struct gw_host_report host;
 };
 
-/* The run as a JSON object; the caller owns it. */
+/* The run as a JSON object; the caller owns it. NULL: it has none, see gw_json_print(). */
 json_t *gw_report_json(const struct gw_run_report *run);
 
 /* The run as text on standard output: a table and a histogram of completion times. */
@@ -41,9 +41,11 @@ void gw_report_text(const struct gw_run_report *run);
  */
 int gw_report_files(const struct gw_run_report *run, const char *directory);
 
-/* Prints the entries of the registry called `kind` with their parameters; false: no such registry.
+/*
+ * Prints the entries of the registry called `kind` with their parameters. Returns an exit status:
+ * GW_EXIT_USAGE when there is no such registry.
  */
-bool gw_report_list(const char *kind, bool as_json);
+int gw_report_list(const char *kind, bool as_json);
 
 /* The names of all registries, for messages: "cc, lb, ..."; to be freed. */
 char *gw_report_kinds(void);

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "cli/claims.h"
 #include "cli/cli.h"
+#include "cli/json_print.h"
 #include "cli/report.h"
 #include "cli/stopwatch.h"
 #include "cli/table.h"
@@ -130,6 +131,8 @@ static int report(struct session *session, const struct gw_run_report *run)
         session->incomplete = true;
     if (args->json || session->table || session->claims) {
         json_t *result = gw_report_json(run);
+        if (!result)
+            return gw_json_print(result, stdout, 0);
         json_array_append(session->point, result);
         json_array_append_new(session->results, result);
     }
@@ -300,17 +303,14 @@ static int write_files(const struct session *session)
         FILE *file = open_result(out, "claims.json");
         if (!file)
             return GW_EXIT_FAILURE;
-        json_t *claims = gw_claims_json(session->claims);
-        json_dumpf(claims, file, JSON_INDENT(2) | JSON_REAL_PRECISION(GW_REPORT_DIGITS));
-        fputc('\n', file);
-        json_decref(claims);
-        if (!close_result(file, "claims.json"))
-            return GW_EXIT_FAILURE;
+        int status = gw_json_print(gw_claims_json(session->claims), file,
+                                   JSON_INDENT(2) | JSON_REAL_PRECISION(GW_REPORT_DIGITS));
+        return close_result(file, "claims.json") ? status : GW_EXIT_FAILURE;
     }
     return GW_EXIT_OK;
 }
 
-static void print_json(const struct session *session)
+static int print_json(const struct session *session)
 {
     size_t i;
     json_t *result;
@@ -322,8 +322,8 @@ static void print_json(const struct session *session)
     }
     json_decref(claims);
     json_t *value = session->is_only ? json_array_get(session->results, 0) : session->results;
-    json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(GW_REPORT_DIGITS));
-    putchar('\n');
+    return gw_json_print(json_incref(value), stdout,
+                         JSON_INDENT(2) | JSON_REAL_PRECISION(GW_REPORT_DIGITS));
 }
 
 /* Prints what is of all runs, judges the claims, and writes files. Returns an exit status. */
@@ -331,18 +331,18 @@ static int conclude(struct session *session)
 {
     const struct gw_sim_args *args = session->args;
     bool is_narrowed = args->override_count > args->has_seed;
-    int status = GW_EXIT_OK, error = GW_EXIT_OK;
+    int status = GW_EXIT_OK, error = GW_EXIT_OK, printed = GW_EXIT_OK;
     if (session->claims)
         status = gw_claims_judge(session->claims, session->results, is_narrowed);
     if (args->json)
-        print_json(session);
+        printed = print_json(session);
     else if (session->table)
         gw_table_print(session->table);
     if (session->claims && !args->json)
         gw_claims_print(session->claims);
     if (args->out)
         error = write_files(session);
-    return status ? status : error;
+    return status ? status : error ? error : printed;
 }
 
 /* All that happens between opening and closing a session. Returns an exit status. */

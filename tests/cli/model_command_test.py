@@ -51,6 +51,15 @@ class ModelTest(CommandCase):
         self.assertIn("conv1.bn", text)
         self.assertIn("107 layers, 161 tensors, 25557032 parameters, 97.5 MiB", text)
 
+    def test_names_that_json_does_not_have__are_a_failure(self):
+        name = os.fsencode(self.path("own")) + b"\xff.csv"
+        with open(name, "wb") as file:
+            file.write(HEADER.encode() + b"fc,fc,3,2,6\n")
+        layer = self.file("layer.csv", HEADER.encode() + b"fc\xff,fc,3,2,6\n")
+        for file in (name, layer):
+            done = self.model(file, "--json", status=1)
+            self.assertIn("no JSON", done.stderr)
+
     def test_device__has_times_that_add_up(self):
         words = ["vgg16", "--device", "V100", "--batch", "47"]
         model = json.loads(self.model(*words, "--json").stdout)

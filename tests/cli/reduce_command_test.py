@@ -159,6 +159,23 @@ class CommandTest(CommandCase):
         with open(self.path("out.npy"), "rb") as file:
             self.assertEqual(file.read(), npy([2**30, -5], (2,), "<i4", "i"))
 
+    def test_allreduce_knows_sums_beyond_the_largest_number(self):
+        """The sum that is right is infinite, too, or none."""
+        for name, largest, descr, code in (("single", 3e38, "<f4", "f"), ("half", 0x7BFF, "<f2", "H")):
+            file = self.file(name, npy([largest] * 100, (100,), descr, code))
+            result = self.run_program("allreduce", "--json", file, file)
+            self.assertEqual(json.loads(result.stdout)["max_abs_error"], 0, name)
+        file = self.file("none", npy([float("nan"), float("-inf")], (2,)))
+        result = self.run_program("allreduce", "--json", file, file)
+        self.assertEqual(json.loads(result.stdout)["max_abs_error"], 0)
+
+    def test_allreduce_says_how_far_a_sum_is_from_one_that_is_infinite(self):
+        """In a ring a part of the sum is beyond the largest number, the sum is not."""
+        files = [self.file(f"{rank}.npy", npy([value] * 8, (8,))) for rank, value in
+                 enumerate((3e38, 3e38, -3e38, -3e38))]
+        result = self.run_program("allreduce", "--json", "--via", "ring", *files)
+        self.assertGreater(json.loads(result.stdout)["max_abs_error"], 1e38)
+
     def test_allreduce_refuses(self):
         good = self.file("good.npy", npy([1, 2], (2,)))
         other = self.file("other.npy", npy([1, 2], (2, 1)))

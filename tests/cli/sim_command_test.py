@@ -356,6 +356,12 @@ class CommandTest(CommandCase):
         self.assertEqual(self.sim("--describe").stdout, done.stdout)
         self.assertIn("pcap: [tor1, agg0, 0]", done.stdout)
 
+    def test_json__that_cannot_be_is_a_failure(self):
+        name = os.fsencode(self.path("odd")) + b"\xff.yaml"
+        os.rename(self.scenario, name)
+        done = self.gradwire("sim", name, "--json", status=1)
+        self.assert_one_line(done.stderr, "no JSON")
+
     # Files.
 
     def read_csv(self, *names):
