@@ -276,6 +276,10 @@ int gw_cmd_allreduce(int argc, char **argv)
         gw_complain("allreduce: --via=send sums nothing: expected ina, ps or ring");
         return GW_EXIT_USAGE;
     }
+    if (args.output && gw_npy_try_write(args.output, error) != 0) {
+        gw_complain("%s", error);
+        return GW_EXIT_USAGE;
+    }
     struct worker *workers = calloc(args.file_count, sizeof(*workers));
     int status = workers ? read_files(&args, workers) : GW_EXIT_FAILURE;
     if (!workers)

@@ -366,15 +366,37 @@ static bool write_and_rename(const char *target, const struct gw_npy *array)
     return false;
 }
 
-int gw_npy_write(const char *path, const struct gw_npy *array, char error[GW_NPY_ERROR_MAX])
+/* Finds what is to be replaced: a link stays, and a device must not be. */
+static int find_target(const char *path, char target[PATH_MAX], char *error)
 {
-    char target[PATH_MAX];
     struct stat info;
-    /* A link stays, and what it points to is replaced; a device must not be. */
-    if (!realpath(path, target) && snprintf(target, sizeof(target), "%s", path) >= PATH_MAX)
+    if (!*path)
+        return fail(error, "cannot write a file without a name");
+    if (!realpath(path, target) && snprintf(target, PATH_MAX, "%s", path) >= PATH_MAX)
         return fail(error, "cannot write %.200s...: the name is too long", path);
     if (stat(target, &info) == 0 && !S_ISREG(info.st_mode))
         return fail(error, "cannot write %.200s: it is not a regular file", path);
+    return 0;
+}
+
+int gw_npy_try_write(const char *path, char error[GW_NPY_ERROR_MAX])
+{
+    char target[PATH_MAX], part[PART_MAX];
+    if (find_target(path, target, error) != 0)
+        return -1;
+    int fd = open_part(target, part);
+    if (fd < 0)
+        return fail(error, "cannot write %.200s: %s", path, strerror(errno));
+    close(fd);
+    unlink(part);
+    return 0;
+}
+
+int gw_npy_write(const char *path, const struct gw_npy *array, char error[GW_NPY_ERROR_MAX])
+{
+    char target[PATH_MAX];
+    if (find_target(path, target, error) != 0)
+        return -1;
     if (write_and_rename(target, array))
         return 0;
     return fail(error, "cannot write %.200s: %s", path, strerror(errno));

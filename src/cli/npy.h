@@ -50,6 +50,9 @@ int gw_npy_parse(const unsigned char *bytes, size_t size, struct gw_npy *array, 
  */
 int gw_npy_write(const char *path, const struct gw_npy *array, char error[GW_NPY_ERROR_MAX]);
 
+/* Whether a file could be begun there, which leaves nothing. As above. */
+int gw_npy_try_write(const char *path, char error[GW_NPY_ERROR_MAX]);
+
 /* Whether type, order and shape are the same; if not, says how they differ. */
 bool gw_npy_is_alike(const struct gw_npy *a, const struct gw_npy *b, char error[GW_NPY_ERROR_MAX]);
 

@@ -186,8 +186,10 @@ class CommandTest(CommandCase):
         self.refuse("allreduce", good, other, names="shape is (2,) against (2, 1)")
         self.refuse("allreduce", good, broken, names="truncated")
         self.refuse("allreduce", text, names="text.npy")
-        result = self.run_program("allreduce", "-o", "/nonexistent/x.npy", good, status=1)
-        self.assertIn("/nonexistent/x.npy", result.stderr)
+        for output, reason in (("/nonexistent/x.npy", "No such file or directory"), (self.folder, "regular"),
+                               ("/dev/full", "regular"), ("", "without a name")):
+            self.refuse("allreduce", "-o", output, good, names=f"cannot write {output}")
+            self.refuse("allreduce", "-o", output, good, names=reason)
 
     def test_check_reports(self):
         found = json.loads(self.run_program("check", "--json").stdout)["items"]

@@ -333,6 +333,19 @@ static void npy_write__replaces_files_only(void **state)
     assert_non_null(strstr(f->error, "not a regular file"));
     assert_int_equal(gw_npy_write("/nowhere/at/all.npy", &array, f->error), -1);
     assert_string_equal(f->error, "cannot write /nowhere/at/all.npy: No such file or directory");
+    assert_int_equal(gw_npy_write("", &array, f->error), -1);
+    assert_string_equal(f->error, "cannot write a file without a name");
+}
+
+static void npy_try_write__leaves_nothing(void **state)
+{
+    struct fixture *f = *state;
+    char below[PATH_SIZE + 8];
+    assert_int_equal(gw_npy_try_write(f->path, f->error), 0);
+    assert_int_equal(access(f->path, F_OK), -1);
+    snprintf(below, sizeof(below), "%s/b.npy", f->path);
+    assert_int_equal(gw_npy_try_write(below, f->error), -1);
+    assert_non_null(strstr(f->error, "No such file or directory"));
 }
 
 /* A folder of many: somebody has put links where we may write our part, and gets nothing for it. */
@@ -415,6 +428,7 @@ int main(void)
         TEST(npy_write__is_read_again_as_the_same),
         TEST(npy_write__that_fails_changes_nothing),
         TEST(npy_write__replaces_files_only),
+        TEST(npy_try_write__leaves_nothing),
         TEST(npy_write__follows_a_link),
         TEST(npy_write__follows_no_link_of_others),
         TEST(npy_is_alike__says_how_two_differ),
