@@ -1,13 +1,18 @@
 /* `gradwire allreduce`: sums the tensors of real files, one local worker per file. */
+#define _GNU_SOURCE
 #include <argp.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <float.h>
 #include <math.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/assert.h"
 #include "cli/cli.h"
 #include "cli/npy.h"
 #include "cli/reduce.h"
@@ -16,6 +21,7 @@
 enum {
     FILES_MAX = 64,
     TEXT_MAX = 256,
+    FOLLOW_MS = 3000, /* a worker that is silent is missed by the others before that */
     KEY_OUTPUT = 'o',
     KEY_AVERAGE = 256,
 };
@@ -34,7 +40,7 @@ struct worker {
     struct gradwire_options options;
     struct gw_npy array;
     pthread_t thread;
-    bool has_thread;
+    int ended; /* where its address is written when it has ended */
     int error; /* of the library */
     char text[TEXT_MAX];
     double seconds;
@@ -105,6 +111,13 @@ static double element(const struct gw_npy *array, const void *data, uint64_t i)
     return half & 0x8000 ? -value : value;
 }
 
+/* What is as short goes into a pipe whole. */
+static void announce_end(const struct worker *worker)
+{
+    ssize_t put = write(worker->ended, &worker, sizeof(worker));
+    GW_ASSERT(put == sizeof(worker));
+}
+
 static void *run_worker(void *argument)
 {
     struct worker *worker = argument;
@@ -123,6 +136,7 @@ static void *run_worker(void *argument)
     if (job)
         gradwire_get_stats(job, &worker->stats);
     gradwire_close(job);
+    announce_end(worker);
     return NULL;
 }
 
@@ -148,14 +162,14 @@ static int read_files(const struct allreduce_args *args, struct worker *workers)
     return GW_EXIT_OK;
 }
 
-static void start(struct worker *worker)
+static bool start(struct worker *worker)
 {
     int reason = pthread_create(&worker->thread, NULL, run_worker, worker);
-    worker->has_thread = reason == 0;
     if (reason) {
         worker->error = GRADWIRE_ERR_SYSTEM;
         snprintf(worker->text, sizeof(worker->text), "cannot start a thread: %s", strerror(reason));
     }
+    return reason == 0;
 }
 
 /* The sums and magnitudes that are right, computed here; NULL: out of memory. */
@@ -222,40 +236,89 @@ static int report(const struct allreduce_args *args, const struct worker *worker
     return gw_reduce_print(&report, args->common.json);
 }
 
-/* Lets the workers do it. Returns an exit status. */
+/* All workers of a run. */
+struct crew {
+    char join[64];               /* where they meet */
+    int ended[2];                /* a pipe: those that have ended, in their order */
+    uint32_t count;              /* that have begun, and have not ended yet */
+    const struct worker *failed; /* the first that has, or NULL */
+};
+
+/* Up to the first that cannot be. */
+static void start_all(struct crew *crew, const struct allreduce_args *args, struct worker *workers)
+{
+    snprintf(crew->join, sizeof(crew->join), "127.0.0.1:%u", gw_reduce_free_port());
+    for (uint32_t i = 0; i < args->file_count && !crew->failed; i++) {
+        struct worker *worker = &workers[i];
+        worker->args = args;
+        worker->ended = crew->ended[1];
+        worker->options = args->common.options;
+        worker->options.rank = (int)i;
+        worker->options.world = (int)args->file_count;
+        if (!worker->options.join && !worker->options.server)
+            worker->options.join = crew->join;
+        if (start(worker))
+            crew->count++;
+        else
+            crew->failed = worker;
+    }
+}
+
+/* When one fails the others follow, but for those that had not met it yet: these are left. */
+static void await_all(struct crew *crew)
+{
+    struct pollfd fd = {.fd = crew->ended[0], .events = POLLIN};
+    while (crew->count) {
+        const struct worker *worker;
+        int ready = poll(&fd, 1, crew->failed ? FOLLOW_MS : -1);
+        if (ready == 0)
+            return;
+        if (ready < 0) /* a signal */
+            continue;
+        ssize_t got = read(fd.fd, &worker, sizeof(worker));
+        GW_ASSERT(got == sizeof(worker));
+        pthread_join(worker->thread, NULL);
+        crew->count--;
+        if (worker->error && !crew->failed)
+            crew->failed = worker;
+    }
+}
+
+/* Lets the workers do it; one that waits in vain ends with the process. Returns an exit status. */
+static int let_reduce(const struct allreduce_args *args, struct worker *workers)
+{
+    struct crew crew = {.failed = NULL};
+    if (pipe2(crew.ended, O_CLOEXEC) != 0) {
+        gw_complain("allreduce: cannot make a pipe: %s", strerror(errno));
+        return GW_EXIT_FAILURE;
+    }
+    start_all(&crew, args, workers);
+    await_all(&crew);
+    if (crew.failed)
+        gw_complain("allreduce: %s: %s", args->files[crew.failed - workers], crew.failed->text);
+    if (crew.count)
+        _exit(GW_EXIT_FAILURE); /* what they use cannot be freed */
+    close(crew.ended[0]);
+    close(crew.ended[1]);
+    if (!crew.failed)
+        return GW_EXIT_OK;
+    return crew.failed->error == GRADWIRE_ERR_INVALID ? GW_EXIT_USAGE : GW_EXIT_FAILURE;
+}
+
+/* The sum, and its report. Returns an exit status. */
 static int reduce(const struct allreduce_args *args, struct worker *workers)
 {
-    char join[64];
     double magnitude, cpu_s = gw_cpu_seconds();
     double *sums = reference(args, workers, &magnitude);
     if (!sums) {
         gw_complain("out of memory");
         return GW_EXIT_FAILURE;
     }
-    snprintf(join, sizeof(join), "127.0.0.1:%u", gw_reduce_free_port());
-    for (uint32_t i = 0; i < args->file_count; i++) {
-        workers[i].args = args;
-        workers[i].options = args->common.options;
-        workers[i].options.rank = (int)i;
-        workers[i].options.world = (int)args->file_count;
-        if (!workers[i].options.join && !workers[i].options.server)
-            workers[i].options.join = join;
-        start(&workers[i]);
-    }
-    int failed = -1;
-    for (uint32_t i = 0; i < args->file_count; i++) {
-        if (workers[i].has_thread)
-            pthread_join(workers[i].thread, NULL);
-        if (workers[i].error && failed < 0)
-            failed = (int)i;
-    }
-    int status = GW_EXIT_FAILURE;
-    if (failed >= 0)
-        gw_complain("allreduce: %s: %s", args->files[failed], workers[failed].text);
-    else
+    int status = let_reduce(args, workers);
+    if (status == GW_EXIT_OK)
         status = report(args, workers, gw_cpu_seconds() - cpu_s, sums, magnitude);
     free(sums);
-    return failed >= 0 && workers[failed].error == GRADWIRE_ERR_INVALID ? GW_EXIT_USAGE : status;
+    return status;
 }
 
 int gw_cmd_allreduce(int argc, char **argv)

@@ -60,6 +60,14 @@ class CommandTest(CommandCase):
             self.refuse("bench", "--workers", "3", "--size", "1KB", "--join", join,
                         "--deadline", "1000s", names="rank 0: cannot open UDP socket", status=1)
 
+    def test_allreduce_ends_workers_that_wait_for_one_that_failed(self):
+        file = self.file("a.npy", npy([1, 2], (2,)))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as holder:
+            holder.bind(("127.0.0.1", 0))
+            join = f"127.0.0.1:{holder.getsockname()[1]}"
+            self.refuse("allreduce", "--join", join, "--deadline", "1000s", file, file, file,
+                        names="cannot open UDP socket", status=1)
+
     def test_bench_multicasts_results(self):
         """Who listens says so after a tenth of a second."""
         for group, saves in [(None, True), ("239.77.1.253:29653", True), ("none", False)]:
