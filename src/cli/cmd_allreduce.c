@@ -42,6 +42,7 @@ struct worker {
     pthread_t thread;
     int ended; /* where its address is written when it has ended */
     int error; /* of the library */
+    bool has_job;
     char text[TEXT_MAX];
     double seconds;
     struct gradwire_stats stats;
@@ -130,6 +131,7 @@ static void *run_worker(void *argument)
             gradwire_allreduce(job, array->data, array->data, array->count, type_of(array),
                                worker->args->average ? GRADWIRE_AVERAGE : GRADWIRE_SUM);
     worker->seconds = gw_seconds() - begin;
+    worker->has_job = job != NULL;
     if (worker->error)
         snprintf(worker->text, sizeof(worker->text), "%s", gradwire_last_error());
     worker->stats.size = sizeof(worker->stats);
@@ -284,6 +286,15 @@ static void await_all(struct crew *crew)
     }
 }
 
+/* Options that are refused are no file's. */
+static void complain(const struct allreduce_args *args, const struct worker *worker)
+{
+    if (!worker->has_job && worker->error == GRADWIRE_ERR_INVALID)
+        gw_complain("allreduce: %s", worker->text);
+    else
+        gw_complain("allreduce: %s: %s", args->files[worker->options.rank], worker->text);
+}
+
 /* Lets the workers do it; one that waits in vain ends with the process. Returns an exit status. */
 static int let_reduce(const struct allreduce_args *args, struct worker *workers)
 {
@@ -295,7 +306,7 @@ static int let_reduce(const struct allreduce_args *args, struct worker *workers)
     start_all(&crew, args, workers);
     await_all(&crew);
     if (crew.failed)
-        gw_complain("allreduce: %s: %s", args->files[crew.failed - workers], crew.failed->text);
+        complain(args, crew.failed);
     if (crew.count)
         _exit(GW_EXIT_FAILURE); /* what they use cannot be freed */
     close(crew.ended[0]);

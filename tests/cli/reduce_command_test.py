@@ -194,6 +194,7 @@ class CommandTest(CommandCase):
         self.refuse("allreduce", good, other, names="shape is (2,) against (2, 1)")
         self.refuse("allreduce", good, broken, names="truncated")
         self.refuse("allreduce", text, names="text.npy")
+        self.refuse("allreduce", "--threads", "1000", good, names="allreduce: threads is 1000: 1 to 16")
         for output, reason in (("/nonexistent/x.npy", "No such file or directory"), (self.folder, "regular"),
                                ("/dev/full", "regular"), ("", "without a name")):
             self.refuse("allreduce", "-o", output, good, names=f"cannot write {output}")
