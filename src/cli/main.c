@@ -1,5 +1,6 @@
 /* The gradwire program: finds the command and runs it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,8 +77,21 @@ static void check_output(void)
     _exit(GW_EXIT_FAILURE);
 }
 
+/* A descriptor that is closed would become that of the next file or socket, into which output would
+ * go. Those opened here in the wrong direction fail every use instead. */
+static bool fill_standard_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+            return false;
+    return true;
+}
+
 int main(int argc, char **argv)
 {
+    if (!fill_standard_descriptors())
+        return GW_EXIT_FAILURE;
     const char *name = argc > 1 ? argv[1] : "";
     atexit(check_output);
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)

@@ -4,10 +4,11 @@ Called with the path of the program."""
 import glob
 import json
 import os
+import subprocess
 import sys
 import unittest
 
-from command_case import CommandCase
+from command_case import WAIT_S, CommandCase
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "models")
@@ -59,6 +60,13 @@ class ModelTest(CommandCase):
         for file in (name, layer):
             done = self.model(file, "--json", status=1)
             self.assertIn("no JSON", done.stderr)
+
+    def test_output_that_is_closed__is_a_failure(self):
+        for closed in ([1], [0, 1]):
+            done = subprocess.run([PROGRAM, "model", "resnet50"], stderr=subprocess.PIPE, text=True, check=False,
+                                  timeout=WAIT_S, preexec_fn=lambda fds=closed: [os.close(fd) for fd in fds])
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(done.stderr, "gradwire: cannot write standard output: Bad file descriptor\n")
 
     def test_device__has_times_that_add_up(self):
         words = ["vgg16", "--device", "V100", "--batch", "47"]
