@@ -44,17 +44,16 @@ static const char doc[] =
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
     struct model_args *args = state->input;
-    uint64_t batch;
+    uint64_t batch = 0;
+    error_t error;
     switch (key) {
     case KEY_DEVICE:
         args->device = text;
         return 0;
     case KEY_BATCH:
-        if (gw_parse_count(text, &batch) == 0 && batch >= 1 && batch <= UINT32_MAX) {
-            args->batch = (uint32_t)batch;
-            return 0;
-        }
-        return gw_option_refuse("batch", text, "a whole number from 1 on");
+        error = gw_option_number("batch", text, 1, GW_PLAN_BATCH_MAX, &batch);
+        args->batch = (uint32_t)batch;
+        return error;
     case KEY_JSON:
         args->json = true;
         return 0;

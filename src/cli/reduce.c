@@ -125,13 +125,13 @@ static error_t parse_part(const char *name, const char *text, const char **part)
     return 0;
 }
 
+/* The library knows what is too large; 0 is its default, which is none of the command line. */
 static error_t parse_count(const char *name, const char *text, uint32_t *number)
 {
-    uint64_t value;
-    if (gw_parse_count(text, &value) != 0 || value > UINT32_MAX)
-        return gw_option_refuse(name, text, "a whole number");
+    uint64_t value = 0;
+    error_t error = gw_option_number(name, text, 1, UINT32_MAX, &value);
     *number = (uint32_t)value;
-    return 0;
+    return error;
 }
 
 static error_t parse_deadline(const char *text, uint32_t *ms)
@@ -197,7 +197,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     struct gw_reduce_args *args = state->input;
     struct gradwire_options *own = &args->options;
     const char **place = text_of(own, key);
-    uint32_t seed;
+    uint64_t seed;
     if (place) {
         *place = text;
         return 0;
@@ -236,7 +236,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         return parse_part("delay", text, &args->delay);
     case KEY_SEED:
         args->seed = text;
-        return parse_count("seed", text, &seed);
+        return gw_option_number("seed", text, 0, INT64_MAX, &seed);
     case KEY_JSON:
         args->json = true;
         return 0;

@@ -96,8 +96,8 @@ class ModelTest(CommandCase):
         bad = self.file("bad.csv", HEADER + "one,fc,2,2,1\ntwo,fc,2\0,2,1\n")
         self.refuse(f"model: {bad}:3: no text: there is a NUL byte", bad)
         self.refuse("model: device: unknown: abacus; expected 2080Ti", "vgg16", "--device", "abacus")
-        self.refuse("--batch=0: expected", "vgg16", "--device", "V100", "--batch", "0")
-        self.refuse("model: batch must be from 1", "vgg16", "--device", "V100", "--batch", "99999")
+        for batch in ("0", "99999", "99999999999999"):
+            self.refuse(f"--batch={batch}: expected a whole number from 1 to 65536", "vgg16", "--device", "V100", "--batch", batch)
         self.refuse("--batch=8: needs --device", "vgg16", "--batch", "8")
         self.refuse("--device=V100: of which model?", "--device", "V100")
         self.refuse("model: 'vgg19': one model", "vgg16", "vgg19")

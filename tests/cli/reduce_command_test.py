@@ -140,6 +140,11 @@ class CommandTest(CommandCase):
         self.refuse("bench", "--threads", "x", names="--threads=x")
         self.refuse("bench", "--threads", "17", names="threads is 17: 1 to 16")
         self.refuse("bench", "--workers", "1", "--rate", "500Gbps", names="rate_bps")
+        for option in ("values", "threads", "paths", "window"):
+            for number in ("0", "999999999999999", "-1"):
+                self.refuse("bench", f"--{option}={number}",
+                            names=f"--{option}={number}: expected a whole number from 1 to 4294967295")
+        self.refuse("bench", "--seed=99999999999999999999", names="from 0 to 9223372036854775807")
 
     def test_bench_waits_no_longer_than_the_deadline(self):
         self.refuse("bench", "--rank", "1", "--world", "2", "--join", "127.0.0.1:9", "--deadline",

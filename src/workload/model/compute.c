@@ -19,7 +19,6 @@
 
 enum {
     PASSES = 3, /* forward is one of them, backward two: it has two products for each of forward */
-    BATCH_MAX = 65536,
     COMPRESSION_MIN = 65536 / 16,
 };
 
@@ -204,8 +203,9 @@ int gw_plan_make(struct gw_plan *plan, const struct gw_model *model, const struc
 {
     gw_time time;
     *plan = (struct gw_plan){0};
-    if (cfg->batch == 0 || cfg->batch > BATCH_MAX) {
-        snprintf(why, why_size, "batch must be from 1 to %d, not %u", BATCH_MAX, cfg->batch);
+    if (cfg->batch == 0 || cfg->batch > GW_PLAN_BATCH_MAX) {
+        snprintf(why, why_size, "batch must be from 1 to %d, not %u", GW_PLAN_BATCH_MAX,
+                 cfg->batch);
         return GW_ERR_RANGE;
     }
     if (cfg->compression < COMPRESSION_MIN || cfg->compression > GW_Q16_ONE) {

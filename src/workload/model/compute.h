@@ -18,10 +18,14 @@
 #include "workload/model/model.h"
 #include "workload/model/plan.h"
 
+enum {
+    GW_PLAN_BATCH_MAX = 65536,
+};
+
 struct gw_plan_cfg {
     const char *device;  /* a name of gw_compute_devices() */
     gw_q16 images_per_s; /* of one worker; 0: as the device has it */
-    uint32_t batch;      /* samples of one worker in an iteration */
+    uint32_t batch;      /* samples of one worker in an iteration, 1 to GW_PLAN_BATCH_MAX */
     gw_q16 compression;  /* gradients travel as this part of their bytes, from 1/16 to 1 */
 };
 
