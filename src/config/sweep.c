@@ -17,6 +17,7 @@
 
 enum {
     POINTS_MAX = 10000,
+    PATH_SIZE = 256, /* bytes of a key in an error message */
 };
 
 static char *copy(const char *text)
@@ -33,6 +34,19 @@ static bool is_overridden(const struct gw_document *document, const char *key,
         if (strcmp(gw_override_path(document, overrides[i].key), path) == 0)
             return true;
     return false;
+}
+
+/* A key with dots is one word in the map, whatever --set makes of it. */
+static int refuse_split_key(const struct gw_document *document, const struct gw_doc_value *map)
+{
+    char path[PATH_SIZE];
+    const struct gw_doc_value *value = map;
+    while (value->kind == GW_DOC_VALUE_MAP && value->count > 0)
+        value = value->items[0];
+    gw_doc_value_path(value, path, sizeof(path));
+    return gw_document_error(document, map, GW_ERR_INVALID,
+                             "expected a list of values; those of %s are sweep={%s: [...]}",
+                             path + strlen("sweep."), path + strlen("sweep."));
 }
 
 /* Lists the swept keys that no override replaces, and counts the points. */
@@ -52,6 +66,8 @@ static int list_keys(const struct gw_document *document, const struct gw_overrid
         const struct gw_doc_value *list = section->items[i];
         if (is_overridden(document, list->key, overrides, override_count))
             continue;
+        if (list->kind == GW_DOC_VALUE_MAP && list->count > 0)
+            return refuse_split_key(document, list);
         if (list->kind != GW_DOC_VALUE_LIST || list->count == 0)
             return gw_document_error(document, list, GW_ERR_INVALID, "expected a list of values");
         for (uint32_t v = 0; v < list->count; v++)

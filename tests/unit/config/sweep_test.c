@@ -118,6 +118,10 @@ static void sweep_load__names_what_is_wrong(void **state)
     } cases[] = {
         {"a: 1\nsweep: 3\n", ":2: sweep: expected a map"},
         {"sweep:\n  cc: smartt\n", ":2: sweep.cc: expected a list"},
+        {"sweep:\n  workload: {degree: [4, 8]}\n",
+         ":2: sweep.workload: expected a list of values; those of workload.degree are "
+         "sweep={workload.degree: [...]}"},
+        {"sweep:\n  cc: {}\n", ":2: sweep.cc: expected a list"},
         {"sweep:\n  cc: []\n", ":2: sweep.cc: expected a list"},
         {"sweep:\n  cc: [smartt,\n    {kind: fixed}]\n", ":3: sweep.cc.1: expected a single value"},
         {"sweep: [\n", ".yaml:1: "},
