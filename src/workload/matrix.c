@@ -23,7 +23,8 @@
 #include "topo/memory.h"
 #include "workload/generate.h"
 
-#define SIZE_MISSING UINT64_MAX
+#define SIZE_MISSING  UINT64_MAX
+#define COUNT_MISSING UINT64_MAX
 /* More than a run moves, and few enough packets for any MTU. */
 #define SIZE_ENDLESS UINT64_C(4294967294)
 
@@ -59,7 +60,8 @@ struct matrix {
     struct trigger *triggers;
     uint32_t connection_count, connection_room;
     uint32_t trigger_count, trigger_room;
-    uint64_t nodes, connections_said, triggers_said; /* as the head says; 0: not said */
+    uint64_t nodes, triggers_said; /* as the head says; 0: not said */
+    uint64_t connections_said;     /* COUNT_MISSING: not said */
 };
 
 #define refuse(matrix, ...)                                                                        \
@@ -249,6 +251,8 @@ static int read_file(struct matrix *matrix)
         error = more < 0 ? more : read_line(matrix);
     if (error)
         return error;
+    if (matrix->connections_said == COUNT_MISSING)
+        return refuse(matrix, "it must say how many Connections it has");
     if (matrix->connections_said != matrix->connection_count)
         return refuse(matrix, "the file says Connections %llu, but has %u",
                       (unsigned long long)matrix->connections_said, matrix->connection_count);
@@ -352,7 +356,7 @@ static void append(const struct matrix *matrix, struct gw_workload *workload)
 static int generate(struct gw_workload *workload, const void *options, struct gw_workload_ctx *ctx)
 {
     const struct matrix_cfg *cfg = options;
-    struct matrix matrix = {.ctx = ctx};
+    struct matrix matrix = {.ctx = ctx, .connections_said = COUNT_MISSING};
     uint32_t first_flow = workload->flow_count;
     int error = gw_workload_open(&matrix.file, cfg->file, ctx);
     if (error)

@@ -151,8 +151,10 @@ static void matrix__names_the_line_at_fault(void **state)
         {"Connections 1\nTriggers 1\ntrigger id 1 oneshot\n0->1 start 0 size 1 "
          "recv_done_trigger 2\n",
          ":4: trigger 2 is not defined"},
-        {"Triggers 2\ntrigger id 1 oneshot\ntrigger id 1 oneshot\n",
-         ":3: trigger 1 is defined twice"},
+        {"Connections 0\nTriggers 2\ntrigger id 1 oneshot\ntrigger id 1 oneshot\n",
+         ":4: trigger 1 is defined twice"},
+        {"", ": the file is empty; it must say how many Connections it has"},
+        {"Nodes 4\n", ":1: it must say how many Connections it has"},
         {"trigger id 1\n", ":1: a trigger needs an id and one of"},
         {"trigger oneshot\n", ":1: a trigger needs an id and one of"},
         {"trigger id 1 oneshot multishot\n", ":1: a trigger needs an id and one of"},
