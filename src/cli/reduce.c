@@ -308,6 +308,13 @@ double gw_reduce_quantile(const double *times, uint32_t count, double part)
     return times[at ? at - 1 : 0];
 }
 
+/* 0 of nothing. */
+static double cpu_s_per_gb(const struct gw_reduce_report *report)
+{
+    double gigabytes = 1e-9 * (double)report->bytes * report->iters;
+    return gigabytes > 0 ? report->cpu_s / gigabytes : 0;
+}
+
 static int print_json(const struct gw_reduce_report *report, const double *times, double algbw,
                       double busbw)
 {
@@ -322,8 +329,7 @@ static int print_json(const struct gw_reduce_report *report, const double *times
                   1e3 * gw_reduce_quantile(times, n, 0.999), "max", 1e3 * times[n - 1], "mean",
                   1e3 * gw_reduce_mean(times, n), "algbw_gbps", algbw, "busbw_gbps", busbw,
                   "max_abs_error", report->max_abs_error, "exact_bound", report->exact_bound);
-    double gigabytes = (double)report->bytes * n / 1e9;
-    json_object_set_new(root, "cpu_s_per_gb", json_real(report->cpu_s / gigabytes));
+    json_object_set_new(root, "cpu_s_per_gb", json_real(cpu_s_per_gb(report)));
     if (report->may_lose)
         json_object_set_new(root, "missing",
                             json_pack("{s:f, s:f}", "contributions", report->missing[0], "sums",
@@ -367,8 +373,7 @@ int gw_reduce_print(const struct gw_reduce_report *report, bool json)
                1e3 * gw_reduce_quantile(times, report->iters, 0.999));
     printf("  bandwidth            %.3f Gb/s of the tensor, %.3f Gb/s as a ring would need\n",
            algbw, busbw);
-    printf("  CPU                  %.3f s per GB, all workers together\n",
-           report->cpu_s / (1e-9 * (double)report->bytes * report->iters));
+    printf("  CPU                  %.3f s per GB, all workers together\n", cpu_s_per_gb(report));
     if (report->has_server && stats->server_results)
         printf("  added in switches    %.1f %% of the fragments; %.3f MB into the server's link\n",
                100.0 * (double)stats->switch_results / (double)stats->server_results,

@@ -160,6 +160,12 @@ class CommandTest(CommandCase):
             self.assertEqual(file.read(), npy([3 + 3 * i for i in range(1000)], (10, 100)))
         self.assertEqual(sorted(os.listdir(self.folder)), ["0.npy", "1.npy", "2.npy", "sum.npy"])
 
+    def test_allreduce_sums_nothing(self):
+        file = self.file("empty.npy", npy([], (0,)))
+        found = json.loads(self.run_program("allreduce", "--json", file, file).stdout)
+        self.assertEqual((found["elements"], found["cpu_s_per_gb"]), (0, 0))
+        self.assertNotIn("inf", self.run_program("allreduce", file, file).stdout)
+
     def test_allreduce_average_and_int32(self):
         files = [self.file(f"{rank}.npy", npy([rank, 4], (2,))) for rank in range(2)]
         self.run_program("allreduce", "--average", "-o", self.path("out.npy"), *files)
