@@ -181,11 +181,11 @@ static int open_run(struct run *run, const struct session *session, uint64_t see
         .pcap_link = run->scenario.metrics.pcap_link,
         .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
     };
-    if (gw_sim_open(&run->sim, &run->scenario, &run->options, why)) {
-        gw_complain("%s: %s", args->scenario, why);
-        return GW_EXIT_USAGE;
-    }
-    return GW_EXIT_OK;
+    int error = gw_sim_open(&run->sim, &run->scenario, &run->options, why);
+    if (!error)
+        return GW_EXIT_OK;
+    gw_complain("%s: %s", args->scenario, why);
+    return error == GW_ERR_NO_MEMORY ? GW_EXIT_FAILURE : GW_EXIT_USAGE;
 }
 
 static void close_run(struct run *run)

@@ -4,11 +4,12 @@ files. Called with the path of the program."""
 import csv
 import json
 import os
+import resource
 import subprocess
 import sys
 import unittest
 
-from command_case import CommandCase
+from command_case import WAIT_S, CommandCase
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 
@@ -361,6 +362,16 @@ class CommandTest(CommandCase):
         os.rename(self.scenario, name)
         done = self.gradwire("sim", name, "--json", status=1)
         self.assert_one_line(done.stderr, "no JSON")
+
+    @unittest.skipIf(os.environ.get("GRADWIRE_TEST_BRIEF"), "a sanitizer maps more itself")
+    def test_memory_that_is_short__is_a_failure(self):
+        limit = 40 << 20
+        done = subprocess.run(
+            [PROGRAM, "sim", self.scenario], capture_output=True, text=True, check=False, timeout=WAIT_S,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+        )  # fmt: skip
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assert_one_line(done.stderr, "memory")
 
     # Files.
 
