@@ -1,4 +1,5 @@
 /* The gradwire program: finds the command and runs it. */
+#include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -31,6 +32,7 @@ static const struct command {
 };
 
 enum {
+    KEY_JSON = 256,
     COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]),
 };
 
@@ -40,15 +42,40 @@ void gw_assert_failed(const char *condition, const char *file, int line)
     abort();
 }
 
+static error_t parse_version_option(int key, char *text, struct argp_state *state)
+{
+    bool *as_json = state->input;
+    switch (key) {
+    case KEY_JSON:
+        *as_json = true;
+        return 0;
+    case ARGP_KEY_INIT:
+        gw_no_hints(state);
+        return 0;
+    case ARGP_KEY_ARG:
+        gw_complain("version: unknown argument '%s'", text);
+        return EINVAL;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
 static int cmd_version(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "--json") == 0)
-        puts("{\"version\": \"" GW_VERSION "\"}");
-    else if (argc > 1) {
-        gw_complain("version: unknown argument '%s'; usage: gradwire version [--json]", argv[1]);
+    static const struct argp_option options[] = {
+        {"json", KEY_JSON, 0, 0, "print one JSON value", 0},
+        {0},
+    };
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse_version_option,
+        .doc = "Prints the version of the program.\vExample:\n  gradwire version --json\n",
+    };
+    bool as_json = false;
+    argp_err_exit_status = GW_EXIT_USAGE;
+    if (argp_parse(&argp, argc, argv, 0, NULL, &as_json) != 0)
         return GW_EXIT_USAGE;
-    } else
-        puts("gradwire " GW_VERSION);
+    puts(as_json ? "{\"version\": \"" GW_VERSION "\"}" : "gradwire " GW_VERSION);
     return GW_EXIT_OK;
 }
 

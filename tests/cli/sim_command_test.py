@@ -126,7 +126,7 @@ class CommandTest(CommandCase):
         self.refuse([], "no command given")
         self.refuse(["sim"], "no scenario given")
         self.refuse(["sim", "--list", "tests"], "--list tests", "cc, lb, loss")
-        self.refuse(["version", "--verbose"], "--verbose")
+        self.refuse(["version", "please"], "please")
 
     def test_flags__that_are_wrong(self):
         for words, part in [
@@ -146,7 +146,7 @@ class CommandTest(CommandCase):
             self.assertEqual(len(lines), 1, done.stderr)
 
     def test_options__that_no_command_has_cost_one_line(self):
-        for command in ("allreduce", "bench", "check", "model", "server", "sim", "switch"):
+        for command in ("allreduce", "bench", "check", "model", "server", "sim", "switch", "version"):
             done = self.gradwire(command, "--no-such-option", status=2)
             self.assertEqual(done.stdout, "")
             self.assertIn("--no-such-option", done.stderr)
@@ -160,6 +160,7 @@ class CommandTest(CommandCase):
             self.assertEqual(done.stderr, "")
             self.assertIn("gradwire", done.stdout)
         self.assertIn("gradwire sim scenarios/", self.gradwire("sim", "--help").stdout)
+        self.assertIn("gradwire version --json", self.gradwire("version", "--help").stdout)
         self.assertIn("version", json.loads(self.gradwire("version", "--json").stdout))
 
     def test_text__says_what_happened(self):
