@@ -114,7 +114,8 @@ static int load_name(struct gw_loader *loader)
                                      "a name has 1 to %zu characters", size - 1);
     }
     if (length >= size)
-        length = size - 1;
+        for (length = size - 1; length > 0 && (text[length] & 0xc0) == 0x80; length--)
+            continue; /* no character of UTF-8 is cut */
     memcpy(name, text, length);
     name[length] = '\0';
     if (loader->out) {

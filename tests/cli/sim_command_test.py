@@ -364,6 +364,14 @@ class CommandTest(CommandCase):
         done = self.gradwire("sim", name, "--json", status=1)
         self.assert_one_line(done.stderr, "no JSON")
 
+    def test_names_of_files__are_cut_between_characters(self):
+        scenario = self.file("x" + 40 * "\u00e4" + ".yaml", SCENARIO)
+        found = json.loads(self.gradwire("sim", scenario, "--json").stdout)
+        self.assertEqual(found["scenario"], "x" + 31 * "\u00e4")
+        scenario = self.file(40 * "\u00e4" + ".yaml", SCENARIO)
+        found = json.loads(self.gradwire("sim", scenario, "--json").stdout)
+        self.assertEqual(found["scenario"], 31 * "\u00e4")
+
     @unittest.skipIf(os.environ.get("GRADWIRE_TEST_BRIEF"), "a sanitizer maps more itself")
     def test_memory_that_is_short__is_a_failure(self):
         limit = 40 << 20
