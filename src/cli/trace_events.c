@@ -15,6 +15,7 @@ struct writer {
     FILE *file;
     const struct gw_workload *workload;
     bool is_behind; /* another event */
+    bool is_broken; /* an event has no JSON */
 };
 
 /* A worker, as events name it. */
@@ -31,7 +32,8 @@ static double in_us(gw_time time)
 static void put(struct writer *writer, json_t *event)
 {
     fputs(writer->is_behind ? ",\n" : "\n", writer->file);
-    json_dumpf(event, writer->file, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS));
+    if (json_dumpf(event, writer->file, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS)) != 0)
+        writer->is_broken = true;
     json_decref(event);
     writer->is_behind = true;
 }
@@ -144,8 +146,11 @@ bool gw_trace_events_write(const struct gw_run_report *run, FILE *file, const ch
     if (lost)
         gw_complain("--timeline: %llu spans beyond the limit of a worker were left out",
                     (unsigned long long)lost);
-    if (fflush(file) == 0 && !ferror(file))
-        return true;
-    gw_complain("--timeline %s: %s", name, strerror(errno));
-    return false;
+    if (fflush(file) != 0 || ferror(file)) {
+        gw_complain("--timeline %s: %s", name, strerror(errno));
+        return false;
+    }
+    if (writer.is_broken)
+        gw_complain("--timeline %s: a name is not UTF-8, or memory is short", name);
+    return !writer.is_broken;
 }

@@ -57,6 +57,13 @@ class TimelineTest(CommandCase):
             by_phase[event["ph"]].append(event)
         return json.loads(done.stdout), by_phase
 
+    def test_names_that_json_does_not_have__are_a_failure(self):
+        own = self.file("own.csv", MODEL.encode().replace(b"front", b"fr\xffnt"))
+        self.scenario = self.file("odd.yaml", SCENARIO.replace("MODEL", own))
+        done = self.sim("--timeline", self.path("timeline.json"), status=1)
+        self.assertIn("timeline.json: a name is not UTF-8", done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
     def check_computation(self, spans):
         """One worker of the first job: its layers do not overlap, and are all there."""
         spans = sorted(spans, key=lambda span: span["ts"])
