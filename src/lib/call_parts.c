@@ -174,14 +174,22 @@ static int decide(struct gw_call_parts *parts, const struct gradwire_call_option
                        (unsigned long long)fragments);
 }
 
+/* Whether the job's `largest` counts: not for collectives of which nothing may be missing, which
+ * travel in segments. */
+static bool is_limited(const struct gradwire_call_options *options, const struct gw_call *call)
+{
+    return options->bound != 0 || options->bound_pull != 0 || options->worth ||
+           call->kind > GW_CALL_BARRIER;
+}
+
 /* Whether the job can do without parts of such a call. */
-static int check_call(const struct gw_call *call, const struct gw_call_parts_job *job,
-                      const struct extent *extent, char *error)
+static int check_call(const struct gradwire_call_options *options, const struct gw_call *call,
+                      const struct gw_call_parts_job *job, const struct extent *extent, char *error)
 {
     uint32_t size = gw_dtype_size(extent->type);
     uint64_t parts =
         extent->sent_parts > extent->told_parts ? extent->sent_parts : extent->told_parts;
-    if (extent->count > job->largest / size / parts)
+    if (is_limited(options, call) && extent->count > job->largest / size / parts)
         return gw_net_fail(
             error, GRADWIRE_ERR_INVALID, "%llu bytes are more than `largest` of the job, %llu",
             (unsigned long long)(extent->count * size * parts), (unsigned long long)job->largest);
@@ -216,7 +224,7 @@ int gw_call_parts_begin(struct gw_call_parts *parts, const struct gradwire_call_
     if (call->kind == GW_CALL_BARRIER)
         return gw_net_fail(error, GRADWIRE_ERR_INVALID, "a barrier has no parts, and no bound");
     const struct extent extent = extent_of(call, job);
-    code = check_call(call, job, &extent, error);
+    code = check_call(options, call, job, &extent, error);
     if (code)
         return code;
     uint64_t fragments = extent.told_parts * extent.units;

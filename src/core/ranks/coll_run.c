@@ -336,7 +336,7 @@ void gw_coll_run_expire(struct gw_coll_run *run, gw_time now)
     uint32_t about = run->call.parts ? gw_coll_agreement_awaited(run) : run->cfg.world;
     if (gw_coll_row_next(&run->row, GW_COLL_RECEIVED, &run->applied, &next))
         about = next.peer;
-    gw_coll_run_fail(run, GW_JOB_LOST, about < run->cfg.world ? about : run->sent_to);
+    gw_coll_run_fail(run, GW_JOB_STALLED, about < run->cfg.world ? about : run->sent_to);
 }
 
 bool gw_coll_run_is_summed(const struct gw_coll_run *run)

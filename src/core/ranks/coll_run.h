@@ -82,12 +82,12 @@ enum gw_coll_run_state {
 struct gw_coll_run_status {
     enum gw_coll_run_state state;
     /*
-     * Failed: GW_JOB_LOST, `about` does not answer or has sent nothing for too long (it may only
-     * wait for another); GW_JOB_OVERFLOW, a sum or product of integers of some of the workers does
-     * not fit, found here, `about` is this worker; GW_JOB_MISMATCH, `about` has a tensor of another
-     * size; GW_JOB_BOUND, more results are missing than this worker, `about`, allows;
-     * GW_JOB_BROKEN, `about` says that there are results which have not come. When sizes differ at
-     * least one worker fails, maybe with GW_JOB_LOST.
+     * Failed: GW_JOB_LOST, `about` does not answer; GW_JOB_STALLED, it has sent nothing for too
+     * long (it may only wait for another); GW_JOB_OVERFLOW, a sum or product of integers of some of
+     * the workers does not fit, found here, `about` is this worker; GW_JOB_MISMATCH, `about` has a
+     * tensor of another size; GW_JOB_BOUND, more results are missing than this worker, `about`,
+     * allows; GW_JOB_BROKEN, `about` says that there are results which have not come. When sizes
+     * differ at least one worker fails, maybe with one of the first two.
      */
     enum gw_job_reason reason;
     uint32_t about;   /* rank */
