@@ -21,6 +21,9 @@
 enum {
     WORLD_MAX = 1024, /* gradwire.h */
     PAUSE_NS = 50000, /* MPI moves a socket buffer or so each time */
+    /* MPI waits for ever, so a rank may be late; who has died is noticed by its session's end. As
+       long as PyTorch waits by default. */
+    DEADLINE_MS = 30 * 60 * 1000,
 };
 
 /* A sum in work. */
@@ -178,6 +181,7 @@ int gw_group_open(struct gw_group *group)
     struct gw_meeting meeting;
     char text[GW_MEETING_TEXT_MAX] = "another rank cannot open the job";
     gradwire_options_init(&options, sizeof(options));
+    options.deadline_ms = DEADLINE_MS;
     PMPI_Comm_rank(group->comm, &options.rank);
     PMPI_Comm_size(group->comm, &options.world);
     /* Without switches by which sums are faster, floats are added as programs expect: as floats. */

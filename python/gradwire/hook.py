@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.distributed.constants import default_pg_timeout
 
 from .errors import InvalidError
 from .job import Job
@@ -20,7 +21,7 @@ from .native import value_of
 from .options import CallOptions, Importance, JobOptions, Via
 from .parts import Parts
 from .staging import Staging
-from .works import Finisher, Outcome, Work, leave, meet, meeting_place, tell_where
+from .works import Finisher, Outcome, Work, deadline_ms, leave, meet, meeting_place, tell_where
 
 
 class HookState:
@@ -63,7 +64,8 @@ class HookState:
             leave(place[0])
             raise
         ranks = {"rank": rank, "world": dist.get_world_size(group)}
-        job: JobOptions = {**options, **ranks, "via": via}  # type: ignore[typeddict-item]
+        own = {"deadline_ms": deadline_ms(default_pg_timeout)}  # as the gradients' other ways
+        job: JobOptions = {**own, **options, **ranks, "via": via}  # type: ignore[typeddict-item]
         job = meet(place[0], job)
         self.job = Job(**job)
         try:  # what is wrong is found at once

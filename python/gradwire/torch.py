@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -84,6 +85,7 @@ class ProcessGroupGradwire(dist.ProcessGroup):
         self._size = size
         self._timeout = timeout
         self._finisher: Finisher | None = None
+        self._opening = threading.Lock()
         self._gloo_group: Any = None
         self._name = ""
         self._description = ""
@@ -160,8 +162,9 @@ class ProcessGroupGradwire(dist.ProcessGroup):
         tensors: Any,
         finish: Callable[[], None] = lambda: None,
     ) -> Work:
-        if not self._finisher:
-            self._finisher = Finisher(self.job)
+        with self._opening:  # of two threads one opens the job
+            if not self._finisher:
+                self._finisher = Finisher(self.job)
 
         def begin() -> Work:
             started = calls()
@@ -292,7 +295,9 @@ class ProcessGroupGradwire(dist.ProcessGroup):
     ) -> Any:
         op = _op_of(opts, outputs)
         if op is None:
-            return self._delegate("_reduce_scatter_base", outputs[0], inputs[0], opts)
+            for output, given in zip(outputs[:-1], inputs[:-1], strict=True):
+                self._delegate("_reduce_scatter_base", output, given, opts).wait()
+            return self._delegate("_reduce_scatter_base", outputs[-1], inputs[-1], opts)
         flats = [_flat(output) for output in outputs]
         pairs = list(zip(inputs, flats, strict=True))
 

@@ -8,6 +8,7 @@ from functools import partial
 import torch
 import torch.distributed as dist
 from groups import GroupCase
+from torch.distributed.distributed_c10d import ReduceScatterOptions, _get_default_group
 
 import gradwire
 
@@ -18,7 +19,8 @@ TYPES = (
 OPS = ("SUM", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR")
 SHAPES = ((1,), (7, 3), (1000,), ())
 EMPTY = (0,)
-GLOO_TAKES_EMPTY = not torch.__version__.startswith("1.")  # before, it divides by zero
+IS_2 = not torch.__version__.startswith("1.")
+GLOO_TAKES_EMPTY = IS_2  # before, it divides by zero
 
 
 def values(kind, shape, more=0):
@@ -160,6 +162,12 @@ def agrees(call, oracle, given):
     return True
 
 
+def backend():
+    """The default group's, which PyTorch 2 keeps within one of its own."""
+    group = _get_default_group()
+    return group._get_backend(torch.device("cpu")) if hasattr(group, "_get_backend") else group
+
+
 def others():
     """What Gloo has not, or does in another way."""
     rank, world = dist.get_rank(), dist.get_world_size()
@@ -194,6 +202,12 @@ def others():
         refused(gradwire.InvalidError, partial(dist.broadcast, wrong, 0), f"is {kind}")
     dist.all_reduce(sparse)
     assert torch.equal(sparse.to_dense(), torch.eye(2) * world)
+    for kind in (torch.float32, torch.int8) if IS_2 else (torch.float32,):  # Gloo sums the second
+        given = [torch.full((world * count,), rank + 1).to(kind) for count in (4, 2)]
+        found = [torch.zeros(count, dtype=kind) for count in (4, 2)]
+        backend().reduce_scatter_tensor_coalesced(found, given, ReduceScatterOptions()).wait()
+        for one in found:
+            assert one.eq(world * (world + 1) // 2).all(), found
     halves = [dist.new_group(list(range(first, world, 2))) for first in (0, 1)]
     own = torch.full((2,), float(rank))
     dist.all_reduce(own, group=halves[rank % 2])
