@@ -33,7 +33,8 @@ static inline void gw_yield_init(struct gw_yield *yield, gw_time now)
 /* It is not to be done now: others need the core. */
 static inline bool gw_yield_rests(const struct gw_yield *yield, gw_time now)
 {
-    return gw_time_before(now, atomic_load_explicit(&yield->rests_until, memory_order_relaxed));
+    gw_time left = atomic_load_explicit(&yield->rests_until, memory_order_relaxed) - now;
+    return left - 1 < GW_YIELD_REST; /* not if it was over long ago: times wrap */
 }
 
 /* Returns the time after it; the clock says `now` before. Late is who comes back after more than

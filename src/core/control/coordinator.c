@@ -12,7 +12,7 @@
 enum {
     CLOSING_TRIES = 5, /* switches that hear none of them forget the job when it is idle */
     FAST_TRIES = 5,    /* of anything; then each pause is twice the one before, up to */
-    PAUSES_MAX = 5,    /* so many times: who does not answer may not exist */
+    PAUSES_MAX = 4,    /* so many times: who does not answer may not exist */
 };
 
 /* The one place where what a packet says is looked at before it is used: whether it can come from

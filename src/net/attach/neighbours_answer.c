@@ -198,8 +198,7 @@ static uint32_t write_acceptance(struct gw_neighbours *own, const struct gw_sess
         .step = GW_ATTACH_ACCEPT,
         .group = session->group,
         .number = asked->number,
-        .way.silence =
-            gw_neighbours_silence_of_job(own, is_host ? session->said.job : 0, session->key, now),
+        .way.silence = gw_neighbours_silence_of_job(own, is_host ? session->said.job : 0, now),
     };
     memcpy(msg.proof, asked->proof, sizeof(msg.proof));
     gw_neighbours_write(own, session, &msg, answer);

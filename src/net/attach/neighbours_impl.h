@@ -131,9 +131,10 @@ uint32_t gw_neighbours_asked(struct gw_neighbours *own, const struct gw_sock_add
 /* neighbours_silence.c */
 /* The longest on our own way. */
 struct gw_attach_silence gw_neighbours_silence_above(const struct gw_neighbours *own, gw_time now);
-/* The same, and on the ways of those who have dialled us for the job with that key; 0: none. */
+/* The same, and on the ways of those who have dialled us for the job, whose number is of one key;
+ * 0: none. */
 struct gw_attach_silence gw_neighbours_silence_of_job(const struct gw_neighbours *own, uint32_t job,
-                                                      const struct gw_key *key, gw_time now);
+                                                      gw_time now);
 /* Somebody who has dialled us tells of one. */
 void gw_neighbours_heard_of_silence(struct gw_neighbours *own, gw_time now);
 /* A sign of life of that session. */

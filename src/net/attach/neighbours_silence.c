@@ -57,14 +57,13 @@ struct gw_attach_silence gw_neighbours_silence_above(const struct gw_neighbours 
 }
 
 struct gw_attach_silence gw_neighbours_silence_of_job(const struct gw_neighbours *own, uint32_t job,
-                                                      const struct gw_key *key, gw_time now)
+                                                      gw_time now)
 {
     struct gw_attach_silence silence = gw_neighbours_silence_above(own, now);
     bool is_any = job != 0 && gw_time_before(now, own->silence_until);
     for (uint32_t i = 0; is_any && i < own->cfg.peers_max; i++) {
         const struct gw_session *session = &own->sessions[i];
-        if (session->state == GW_SESSION_UP && session->dial < 0 && session->said.job == job &&
-            session->key == key)
+        if (session->state == GW_SESSION_UP && session->dial < 0 && session->said.job == job)
             silence = longer(silence, session->said.way.silence);
     }
     return silence;
@@ -119,7 +118,7 @@ static void write_name(const struct gw_neighbours *own, const struct gw_attach_s
 gw_time gw_neighbours_silence(const struct gw_neighbours *own, uint32_t job, gw_time now,
                               char name[GW_NEIGHBOURS_NAME_MAX])
 {
-    struct gw_attach_silence silence = gw_neighbours_silence_of_job(own, job, own->cfg.keys, now);
+    struct gw_attach_silence silence = gw_neighbours_silence_of_job(own, job, now);
     for (int i = 0; i < own->dial_count; i++)
         silence = longer(silence, told(own, &own->dials[i]));
     if (silence.port)

@@ -142,6 +142,26 @@ static void document_load__names_a_file_that_cannot_be_read(void **state)
     gw_document_free(&document);
 }
 
+/* A NUL would end the text for whoever reads it as one: what is behind it is not lost in silence.
+ */
+static void document_load__takes_no_nul(void **state)
+{
+    (void)state;
+    static const char in_file[] = "a: 1\n\0b: 2\n", in_value[] = "a: \"x\\0y\"\n";
+    char name[SCENARIO_NAME_MAX], flow[FLOW_MAX], why[GW_WHY_MAX];
+    struct gw_document document;
+    scenario_file(name, "");
+    FILE *file = fopen(name, "w");
+    assert_int_equal(fwrite(in_file, 1, sizeof(in_file) - 1, file), sizeof(in_file) - 1);
+    fclose(file);
+    assert_int_equal(gw_document_load(&document, name, NULL, 0, why), GW_ERR_INVALID);
+    assert_non_null(strstr(why, "there is a NUL byte"));
+    unlink(name);
+    gw_document_free(&document);
+    assert_int_equal(load(in_value, NULL, NULL, flow, why), GW_ERR_INVALID);
+    assert_non_null(strstr(why, ":1: a: there is a NUL in it"));
+}
+
 /* Nesting has a limit, and a text just below it is fine. */
 static void document_load__limits_the_depth(void **state)
 {
@@ -179,6 +199,7 @@ int main(void)
         cmocka_unit_test(document_load__names_the_place_of_an_error),
         cmocka_unit_test(document_load__names_a_file_that_cannot_be_read),
         cmocka_unit_test(document_load__limits_the_depth),
+        cmocka_unit_test(document_load__takes_no_nul),
         cmocka_unit_test(document_error__keeps_to_one_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

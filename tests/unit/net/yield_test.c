@@ -24,6 +24,8 @@ static void yield__of_one_who_came_back_late_twice_is_not_repeated_soon(void **s
     assert_true(gw_yield_rests(&here, second));
     assert_true(gw_yield_rests(&here, second + GW_YIELD_REST - 1));
     assert_false(gw_yield_rests(&here, second + GW_YIELD_REST));
+    for (gw_time later = GW_YIELD_REST; later > 0; later *= 2) /* also when times wrap */
+        assert_false(gw_yield_rests(&here, second + later));
 }
 
 /* Else who computes beside us would get a share after each rest. */

@@ -429,6 +429,31 @@ static void coordinator__epochs_go_around(void **state)
     bench_close(&b);
 }
 
+/* Switches that do not exist, or never answer, are not asked as often for ever. */
+static void coordinator__asks_the_silent_less_and_less(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct gw_pkt found;
+    uint32_t early = 0, late = 0;
+    bench_open(&b);
+    struct gw_pkt join = join_of(1, 11, GW_RANK_NONE), other = join_of(2, 22, GW_RANK_NONE);
+    feed(&b, &join, 0);
+    feed(&b, &other, 0);
+    for (uint32_t i = 0; i < 400; i++) {
+        const gw_time now = i * RETRY;
+        gw_coordinator_hear(b.coordinator, 0, 1, now);
+        gw_coordinator_hear(b.coordinator, 1, 2, now);
+        if (!gw_time_before(now, gw_node_deadline(b.node)))
+            gw_node_expire(b.node, now);
+        *(i < 5 ? &early : &late) += collect(&b, 1, GW_JOB_INSTALL, &found, now);
+    }
+    assert_int_equal(gw_coordinator_phase(b.coordinator), GW_COORDINATOR_INSTALLING);
+    assert_int_equal(early, 5 * 2); /* two members each time */
+    assert_in_range(late, 2 * 2, 40 * 2);
+    bench_close(&b);
+}
+
 /* Who is known to live is not lost, however long its packets find no way; later it is. */
 static void coordinator_hear__keeps_a_seat(void **state)
 {
@@ -694,6 +719,7 @@ int main(void)
         cmocka_unit_test(coordinator__a_switch_that_refuses_ends_the_job),
         cmocka_unit_test(coordinator__refuses_ways_without_a_common_end),
         cmocka_unit_test(coordinator__asks_unknown_workers_to_report),
+        cmocka_unit_test(coordinator__asks_the_silent_less_and_less),
         cmocka_unit_test(coordinator_hear__keeps_a_seat),
         cmocka_unit_test(coordinator__the_last_one_to_leave_closes_the_job),
         cmocka_unit_test(coordinator__says_the_threshold_of_the_option),

@@ -28,6 +28,59 @@ static void flow_pace__keeps_the_distance(void **state)
     fixture_close(&f);
 }
 
+/* Pulls what may leave at a time that comes `gaps` of its pace after the last one. */
+static uint32_t pull_after(struct endpoint_fixture *f, uint32_t gaps)
+{
+    struct gw_pkt pkts[16];
+    f->now += gaps * (MTU + HDR) * 8 * GW_NS;
+    gw_node_expire(f->node, f->now);
+    return fixture_pull(f, pkts, GW_COUNT_OF(pkts));
+}
+
+/* Who was woken late sends what was due meanwhile, up to a limit, if it has waited for its pace
+ * alone; a driver that is never late has no such flows. */
+static void flow_pace__makes_good_for_being_late(void **state)
+{
+    (void)state;
+    enum { LIMIT = 4 };
+    for (uint32_t late = 0; late <= LIMIT; late += LIMIT) {
+        struct endpoint_fixture f;
+        struct gw_endpoint_cfg cfg = fixture_cfg();
+        cfg.pace_late = late * (MTU + HDR) * 8 * GW_NS;
+        fixture_open(&f, &cfg, "64000");
+        assert_int_equal(
+            gw_algo_set(&f.transport.cc->algo, f.transport.cc_cfg.bytes, "rate", "1Gbps"), GW_OK);
+        fixture_send(&f, 20 * MTU);
+        assert_int_equal(pull_after(&f, 0), 1);
+        assert_int_equal(pull_after(&f, 3), late ? 3 : 1);
+        assert_int_equal(pull_after(&f, 1), 1);
+        assert_int_equal(pull_after(&f, 100), late ? LIMIT + 1 : 1);
+        fixture_abandon(&f);
+    }
+}
+
+static void flow_pace__makes_good_for_nothing_else(void **state)
+{
+    (void)state;
+    struct endpoint_fixture f;
+    struct gw_pkt pkt;
+    struct gw_endpoint_cfg cfg = fixture_cfg();
+    cfg.pace_late = 100 * GW_MS;
+    fixture_open(&f, &cfg, "2000");
+    assert_int_equal(gw_algo_set(&f.transport.cc->algo, f.transport.cc_cfg.bytes, "rate", "1Gbps"),
+                     GW_OK);
+    fixture_send(&f, 20 * MTU);
+    assert_int_equal(fixture_pull(&f, &pkt, 1), 1);
+    uint32_t left = 0;
+    while (pull_after(&f, 1))
+        left++;
+    assert_true(left + 1 < 20); /* the window is full */
+    f.now += 50 * (MTU + HDR) * 8 * GW_NS;
+    fixture_ack(&f, &pkt, left + 1);
+    assert_int_equal(pull_after(&f, 0), 1);
+    fixture_abandon(&f);
+}
+
 /* What a receiver that was not ready kept is acknowledged: the next packet leaves at its pace, and
  * not when the sender would have asked. */
 static void flow_pace__goes_on_when_what_was_kept_is_acknowledged(void **state)
@@ -222,6 +275,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flow_pace__keeps_the_distance),
+        cmocka_unit_test(flow_pace__makes_good_for_being_late),
+        cmocka_unit_test(flow_pace__makes_good_for_nothing_else),
         cmocka_unit_test(flow_pace__goes_on_when_what_was_kept_is_acknowledged),
         cmocka_unit_test(flow_pace__that_falls_before_sending_arms_the_timer),
         cmocka_unit_test(flow_window__lets_lost_packets_over_on_request),
