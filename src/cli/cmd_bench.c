@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -295,10 +296,14 @@ static void fail_rank(struct ranks *ranks, int rank, const char *why)
 
 static void start_ranks(struct ranks *ranks, struct bench_args *args)
 {
+    const pid_t parent = getpid();
     for (uint32_t i = 0; i < ranks->count && ranks->failed < 0; i++) {
         args->common.options.rank = (int)i;
         ranks->pids[i] = fork();
         if (ranks->pids[i] == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL); /* it does not outlive who prints */
+            if (getppid() != parent)
+                _exit(GW_EXIT_FAILURE);
             run_rank(args, &ranks->shared->ranks[i], ranks->shared->times + i * args->iters);
             _exit(0);
         }

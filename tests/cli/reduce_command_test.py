@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import struct
+import subprocess
 import sys
 import unittest
 
@@ -67,6 +68,19 @@ class CommandTest(CommandCase):
             join = f"127.0.0.1:{holder.getsockname()[1]}"
             self.refuse("allreduce", "--join", join, "--deadline", "1000s", file, file, file,
                         names="cannot open UDP socket", status=1)
+
+    def test_bench_takes_its_ranks_along(self):
+        """Killed, it cannot end them."""
+        bench = subprocess.Popen([PROGRAM, "bench", "--size", "1MB", "--iters", "100000"],
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        children = f"/proc/{bench.pid}/task/{bench.pid}/children"
+        ranks = []
+        while len(ranks) < 4:
+            with open(children, encoding="ascii") as file:
+                ranks = file.read().split()
+        bench.kill()
+        bench.communicate(timeout=60)  # ends when nobody has the pipe any more
+        self.assertFalse([rank for rank in ranks if os.path.exists(f"/proc/{rank}/exe")])
 
     def test_bench_multicasts_results(self):
         """Who listens says so after a tenth of a second."""
