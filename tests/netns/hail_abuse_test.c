@@ -83,7 +83,9 @@ static struct gw_pkt *packet(struct liar *l, uint32_t to, enum gw_pkt_kind kind)
     struct gw_endpoint *ep = l->io->endpoint;
     struct gw_pkt *pkt = claim(l);
     *pkt = (struct gw_pkt){
-        .q = {.size = ep->cfg.hdr, .class = GW_CLASS_CONTROL, .kind = (uint8_t)kind},
+        .q = {.size = ep->cfg.hdr,
+              .class = kind == GW_PKT_DATA ? 1 : GW_CLASS_CONTROL,
+              .kind = (uint8_t)kind},
         .src = ep->cfg.address,
         .dst = l->addresses[to],
         .flow = own_flow(l),

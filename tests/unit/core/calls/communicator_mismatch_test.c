@@ -42,7 +42,7 @@ static void expect_nothing(const struct pair *pair, uint32_t world, uint32_t one
     for (uint32_t rank = 0; rank < world; rank++) {
         const struct gw_communicator_event *last = last_event(&net.ranks[rank]);
         assert_int_equal(last->kind, GW_COMMUNICATOR_FAILED);
-        assert_int_equal(last->reason, pair->is_silent ? GW_JOB_LOST : GW_JOB_MISMATCH);
+        assert_int_equal(last->reason, pair->is_silent ? GW_JOB_STALLED : GW_JOB_MISMATCH);
         assert_int_equal(events_of(&net.ranks[rank], GW_COMMUNICATOR_DONE), 0);
         free(memory[rank]);
     }
