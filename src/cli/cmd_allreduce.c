@@ -21,7 +21,6 @@
 enum {
     FILES_MAX = 64,
     TEXT_MAX = 256,
-    FOLLOW_MS = 3000, /* a worker that is silent is missed by the others before that */
     KEY_OUTPUT = 'o',
     KEY_AVERAGE = 256,
 };
@@ -272,7 +271,7 @@ static void await_all(struct crew *crew)
     struct pollfd fd = {.fd = crew->ended[0], .events = POLLIN};
     while (crew->count) {
         const struct worker *worker;
-        int ready = poll(&fd, 1, crew->failed ? FOLLOW_MS : -1);
+        int ready = poll(&fd, 1, crew->failed ? (int)(GW_REDUCE_FOLLOW / GW_MS) : -1);
         if (ready == 0)
             return;
         if (ready < 0) /* a signal */

@@ -40,7 +40,6 @@ enum {
 
 #define SIZE_MAX_BYTES (UINT64_C(16) << 30)
 #define PAUSE_MAX      (10 * GW_S)
-#define FOLLOW         (3 * GW_S) /* a rank that is silent is missed by the others before that */
 
 struct bench_args {
     struct gw_reduce_args common;
@@ -342,7 +341,8 @@ static void await_ranks(struct ranks *ranks, const sigset_t *ended)
 {
     for (reap_ranks(ranks); ranks->running > 0; reap_ranks(ranks)) {
         gw_time waited = ranks->failed < 0 ? 0 : gw_clock_now() - ranks->failed_at;
-        const struct timespec left = gw_clock_timespec(waited < FOLLOW ? FOLLOW - waited : 0);
+        const struct timespec left =
+            gw_clock_timespec(waited < GW_REDUCE_FOLLOW ? GW_REDUCE_FOLLOW - waited : 0);
         if (sigtimedwait(ended, NULL, ranks->failed < 0 ? NULL : &left) < 0 && errno == EAGAIN) {
             kill_ranks(ranks);
             sigwaitinfo(ended, NULL);

@@ -9,7 +9,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/time.h"
 #include "gradwire.h"
+
+/* How long others may follow a rank that has failed: one that is silent is missed before that. */
+#define GW_REDUCE_FOLLOW (3 * GW_S)
 
 /* argp children parse these into a struct gw_reduce_args as their input. */
 struct gw_reduce_args {

@@ -412,22 +412,23 @@ static void close_session(struct session *session)
     gw_sweep_free(&session->sweep);
 }
 
-int gw_sim_runs(const struct gw_sim_args *args)
+/* Does something with a session. Returns an exit status. */
+static int in_session(const struct gw_sim_args *args, int (*work)(struct session *session))
 {
     struct session session;
     int status = open_session(&session, args);
     if (status == GW_EXIT_OK)
-        status = run_session(&session);
+        status = work(&session);
     close_session(&session);
     return status;
 }
 
+int gw_sim_runs(const struct gw_sim_args *args)
+{
+    return in_session(args, run_session);
+}
+
 int gw_sim_check(const struct gw_sim_args *args)
 {
-    struct session session;
-    int status = open_session(&session, args);
-    if (status == GW_EXIT_OK)
-        status = check_points(&session);
-    close_session(&session);
-    return status;
+    return in_session(args, check_points);
 }

@@ -194,7 +194,7 @@ static bool may_come_by(const struct gw_udp_group *group, const uint8_t *bytes)
 
 /* The system may have joined several, which one end sent at the same moment. */
 static void take_control(struct gw_udp *udp, const struct arrival *arrival, uint32_t length,
-                         struct gw_datapath_train *train)
+                         uint32_t count, struct gw_datapath_train *train)
 {
     uint32_t whole = arrival->bytes / length;
     train->controls = whole < GW_DATAPATH_CONTROLS_MAX ? whole : GW_DATAPATH_CONTROLS_MAX;
@@ -202,7 +202,7 @@ static void take_control(struct gw_udp *udp, const struct arrival *arrival, uint
     train->control = udp->rx.linear;
     train->length = length;
     train->from = udp->rx.from;
-    udp->base.stats.malformed += (arrival->bytes + length - 1) / length - train->controls;
+    udp->base.stats.malformed += count - train->controls;
 }
 
 /* Sorts out what the first header says: packets of a neighbour, attach protocol, or neither. */
@@ -219,7 +219,7 @@ static bool classify(struct gw_udp *udp, struct arrival *arrival, struct gw_data
             udp->base.stats.malformed += count;
             return false;
         }
-        take_control(udp, arrival, length, train);
+        take_control(udp, arrival, length, count, train);
         return false;
     }
     arrival->cookie = gw_wire_cookie(hdr);
